@@ -19,4 +19,6 @@ pub mod pipelines;
 mod relay;
 mod returns;
 mod server;
+mod suites;
 mod turn;
+mod words;

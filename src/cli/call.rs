@@ -2,6 +2,7 @@
 
 mod check;
 mod flags;
+mod hint;
 mod room;
 mod show;
 
@@ -23,7 +24,7 @@ use tokio::sync::mpsc;
 pub use self::flags::{NOISES, Noise};
 pub(super) use self::flags::{address, is_socket, noise, pipeline, room};
 use self::flags::{dialect, digits, header};
-pub use self::room::{FAR_AGENT, NewRoom, RoomFlags, Rooms};
+pub use self::room::{FAR_AGENT, NewRoom, RoomFlags, Rooms, Way};
 use self::show::{CALLER, Outcome, Show};
 use super::lines::{Lines, Style};
 use super::out::{Out, complain};
@@ -59,7 +60,7 @@ With --json each line is an object with an `event`. The first is `calling`, with
 again; then the events of the timeline as they happen (`seq`, `sample`, `offset_ms`, `side`, `data`); the last is `report`:
 `ok`, `error`, `seed`, `connected`, and of a call that was placed `end_reason`, `duration_ms`, `codec`, `sip_call_id`,
 `pacing_p50_ms`, `pacing_p99_ms`, `sent_frames`, `late_frames`, `received_packets`, `lost_packets`, `late_packets`,
-`concealed_ms`, `warnings` and `recording`.
+`concealed_ms`, `warnings` and `recording`. With --verbose beside it, the lines of text go to standard error.
 
 The call is hung up, and its recording closed, when the command is told to end (SIGINT, SIGTERM) and when nobody reads what it
 prints. The exit code is 0 when the call was connected and ended normally, 1 when not (declined, broken off), 2 for flags that cannot
@@ -116,8 +117,8 @@ pub struct Args {
     /// Print one JSON object a line instead of text, see below
     #[arg(long)]
     pub json: bool,
-    /// Print also running text, beginnings of speech, plans and the network's figures
-    #[arg(long, conflicts_with = "json")]
+    /// Print also running text, beginnings of speech, plans and the network's figures; with --json to standard error
+    #[arg(long)]
     pub verbose: bool,
     /// Hang up after this many seconds
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -196,16 +197,14 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
         None => local_address(&args.to).await?,
     };
     let (engine, _incoming) = equipment.engine(listen, args).await?;
-    if !args.json {
+    let has_lines = !args.json || args.verbose;
+    if has_lines {
         equipment.notes.iter().for_each(complain);
     }
     let folder = std::env::temp_dir().join(format!("ringer-call-{}", crate::clock::new_id()));
     let extension_digits = args.dtmf.iter().flat_map(|keys| keys.chars()).filter(|&key| key != ',').count();
-    let lines = || {
-        let lines = Lines::new(CALLER, Style::of(std::io::stdout().is_terminal()));
-        lines.verbose(args.verbose).with_extension(extension_digits)
-    };
-    let (seed, mut show) = (args.seed.unwrap_or_else(random_seed), Show { out, lines: (!args.json).then(lines) });
+    let seed = args.seed.unwrap_or_else(random_seed);
+    let mut show = Show { out, lines: has_lines.then(|| lines(args, extension_digits)), json: args.json };
     show.show_address(&args.to, seed);
     let entered = {
         let entering = enter(
@@ -232,7 +231,10 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
     let _ = std::fs::remove_dir_all(&folder);
     let problem = match (&ended, &saved) {
         (Err(why), _) | (_, Err(why)) => Some(why.clone()),
-        (Ok(report), Ok(_)) => problem(report),
+        (Ok(report), Ok(_)) => match (problem(report), hint::room_server(&args.to, report).await) {
+            (Some(why), Some(hint)) => Some(format!("{why}; {hint}")),
+            (why, _) => why,
+        },
     };
     show.over(&Outcome {
         seed,
@@ -244,6 +246,13 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
     });
     let code = ended.as_ref().is_ok_and(is_unreachable).then_some(UNREACHABLE);
     problem.map_or(Ok(()), |why| Err(Failed { why, code }))
+}
+
+/// Returns the lines of a call, which stand on standard error beside JSON.
+fn lines(args: &Args, extension_digits: usize) -> Lines {
+    let is_terminal = if args.json { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
+    let lines = Lines::new(CALLER, Style::of(is_terminal));
+    lines.verbose(args.verbose).with_extension(extension_digits)
 }
 
 /// Recognizer, synthesizer and language model of a call, by its settings.
@@ -290,6 +299,7 @@ async fn enter(
     let mut placement = placement(args, equipment, seed, folder).await?;
     if let (Destination::Room(dial), Some(target)) = (&mut placement.destination, target) {
         dial.target = target;
+        dial.terms = args.rooms.terms();
     }
     if let Some(new_room) = new_room {
         new_room.create().await?;

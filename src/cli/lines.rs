@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ringer_media::call::{Event, EventKind, Kind as Said, Side, TimelineEntry, ToolCall};
+use ringer_media::call::{ChannelEvent, Event, EventKind, Kind as Said, Side, TimelineEntry, ToolCall};
 use ringer_media::frame::{PER_MS, Sample};
 use serde_json::Value;
 
@@ -209,17 +209,19 @@ impl Lines {
             EventKind::Note { .. } => warning(told_all(event)),
             EventKind::Unknown(unknown) if unknown.event == "mark" => act(told_all(event)),
             EventKind::Unknown(_) => warning(told_all(event)),
-            what => self.of_session(side, what),
+            _ => self.of_session(event),
         }
     }
 
     /// Returns side, words and kind of an event about the session and its network.
-    fn of_session(&self, side: Side, what: &EventKind) -> (Side, String, Kind) {
+    fn of_session(&self, event: &Event) -> (Side, String, Kind) {
+        let side = event.side;
         let (other, own) = if side == Side::Dh { ("agent", &*self.caller) } else { (&*self.caller, "agent") };
         let act = |what: String| (side, what, Kind::Act);
         let warning = |what: String| (side, what, Kind::Warning);
         let detail = |what: String| (side, what, Kind::Detail);
-        match what {
+        match event.reading() {
+            EventKind::Channel(told) => channel_line(told).unwrap_or_else(|| detail(told_all(event))),
             EventKind::Held => act(format!("puts the {other} on hold")),
             EventKind::Unheld => act(format!("takes the {other} off hold")),
             EventKind::Transfer { to, accepted } => {
@@ -252,6 +254,17 @@ impl Lines {
             _ => detail(String::new()),
         }
     }
+}
+
+/// Returns the line of an event that the channel tells; `None`: it has no words of its own.
+fn channel_line(told: &ChannelEvent) -> Option<(Side, String, Kind)> {
+    let ChannelEvent::Other { name, data } = told else { return None };
+    if name != "room_joined" {
+        return None;
+    }
+    let text = |field: &str| data[field].as_str().filter(|text| !text.is_empty()).unwrap_or("unknown");
+    let (room, version, flow) = (text("room"), text("server_version"), text("flow"));
+    Some((Side::Dh, format!("is in the room {room} (version of the server: {version}; {flow})"), Kind::Act))
 }
 
 /// Returns the line of the caller's words, marked where they were cut off.

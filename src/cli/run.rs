@@ -7,6 +7,7 @@ mod command;
 mod files;
 mod plan;
 mod refusal;
+mod rooms;
 mod show;
 mod trial;
 mod write;
@@ -27,6 +28,7 @@ use self::client::{Client, Trouble};
 use self::command::Running;
 use self::files::Shard;
 use self::plan::{Job, Plan, Ready};
+use self::rooms::{Entry, Tokens};
 use self::show::Show;
 use super::demo::children::Program;
 use super::out::Out;
@@ -46,6 +48,7 @@ Examples:
   ringer run calls.yaml --dry-run                what would be made, without a call
   ringer run --metrics                           metrics that an expectation may name
   RINGER_API_KEY=... ringer run calls.yaml --server https://ringer.example
+  RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer run rooms.yaml
 
 The exit code is 0 when every gate passed, 1 when one failed by the agent's fault, 2 when nothing was called (a bad file, flag or
 setting), 4 when no gate failed and the agent or the server was not reached or refused the credentials, 3 when none of these and at
@@ -255,13 +258,16 @@ fn tempfolder() -> Result<PathBuf, Stop> {
 }
 
 /// Settings of this process that would change a run's own engine.
-const NOT_INHERITED: [&str; 6] = [
+const NOT_INHERITED: [&str; 9] = [
     "RINGER_DATABASE_URL",
     "RINGER_API_KEY",
     "RINGER_SERVER_PUBLIC_URL",
     "RINGER_SERVER_LISTEN",
     "RINGER_SIP_LISTEN",
     "RINGER_CONFIG",
+    "RINGER_ROOM_KEY",
+    "RINGER_ROOM_SECRET",
+    "RINGER_ROOM_TOKEN",
 ];
 
 /// Makes the calls on an engine of the run's own, or on the server.
@@ -279,7 +285,7 @@ async fn serve(
         let key = variable("RINGER_API_KEY").unwrap_or_default();
         let client = Client::new(server, &key).map_err(Stop::bad)?;
         plan.check_own_metrics(&client).await?;
-        let ready = plan.make(&client, earlier, false).await?;
+        let ready = plan.make(&client, earlier, None, false).await?;
         return calls(args, plan, &client, ready, count_at_once(args, &Config::default()), stop).await;
     }
     let config = settings(args)?;
@@ -298,12 +304,26 @@ async fn serve(
         }
     };
     let client = Client::new(&address, &plan.key).map_err(Stop::bad)?;
-    let ended = match plan.make(&client, earlier, false).await {
-        Ok(ready) => calls(args, plan, &client, ready, count_at_once(args, &config), stop).await,
+    let ended = match make(plan, &client, earlier).await {
+        Ok((ready, tokens)) => {
+            let ended = calls(args, plan, &client, ready, count_at_once(args, &config), stop).await;
+            if let Some(tokens) = tokens {
+                tokens.stop().await;
+            }
+            ended
+        }
         Err(stop) => Err(stop),
     };
     engine.stop().await;
     ended
+}
+
+/// Makes the resources of a run at its own engine, beside the server of the tokens that it asks for.
+async fn make(plan: &Plan, client: &Client, earlier: &[(Played, Value)]) -> Result<(Vec<Ready>, Option<Tokens>), Stop> {
+    let suites = plan.suites.iter().map(|suite| (suite.at, &suite.connect, suite.entry.as_ref()));
+    let tokens = Tokens::serve(suites, &plan.key).await.map_err(Stop::bad)?;
+    let ready = plan.make(client, earlier, tokens.as_ref(), false).await?;
+    Ok((ready, tokens))
 }
 
 /// Returns the number of calls that are made at once.
@@ -453,6 +473,8 @@ async fn all(
             continue;
         }
         let ended = Arc::new(tokio::sync::Mutex::new(running.take().map(|(command, _)| command)));
+        // Callers of one room would hear each other.
+        let at_once = if suite.entry.as_ref().is_some_and(Entry::is_shared) { 1 } else { at_once };
         let calls = jobs.into_iter().map(|(job, ready)| caller.hold(job, ready, ended.clone()));
         stream::iter(calls).buffered(at_once).for_each(async |call| played.lock().push(call)).await;
         if let Some(command) = ended.lock().await.take() {

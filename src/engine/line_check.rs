@@ -297,7 +297,9 @@ fn failure(remote: Option<&RemoteEnd>, reason: &str) -> Failure {
         (None, _) => "NOT_ANSWERED".to_owned(),
     };
     let is_reached = status.is_some() || !matches!(remote.kind, RemoteKind::Unreachable | RemoteKind::NoSocket);
-    Failure { code, message: format!("{}: {hint}", remote.text), is_reached, is_declined }
+    // A text that asks what to check needs no hint.
+    let hint = if remote.text.ends_with('?') { String::new() } else { format!(": {hint}") };
+    Failure { code, message: format!("{}{hint}", remote.text), is_reached, is_declined }
 }
 
 #[cfg(test)]

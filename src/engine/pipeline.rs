@@ -108,16 +108,12 @@ impl PipelineSide {
     /// Returns warnings about the other side's behaviour.
     pub fn warnings(&self) -> Vec<String> {
         let Some(Finished { peer, counts, .. }) = self.finished.as_deref() else { return Vec::new() };
-        let candidates = peer.candidates;
-        let unused = candidates.not_allowed + candidates.names + candidates.malformed + candidates.transport;
         queues::warnings_of(&[
             (counts.flooding, "messages of the agent came faster than they are read, and were dropped"),
             (counts.dropped + peer.dropped_messages, "messages of the agent found no room, and were dropped"),
             (counts.malformed, "messages of the agent cannot be read"),
             (peer.long_messages, "messages of the agent were longer than 64 KiB, and were dropped"),
             (peer.refused_channels, "data channels of the agent were one too many, and were closed"),
-            (candidates.too_many, "candidates of the agent were more than 20, and were not used"),
-            (unused, "candidates of the agent cannot be used or are not allowed"),
         ])
     }
 }

@@ -17,7 +17,7 @@ use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Voice, VoiceWanted};
 use crate::transport::pipeline::{Patience, PipelineTarget};
-use crate::transport::room::{self, RoomTarget};
+use crate::transport::room::{self, RoomTarget, RoomTerms};
 use crate::transport::sip::address::{Address, AddressFault};
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::TargetCall;
@@ -403,6 +403,8 @@ pub struct PipelineDial {
 pub struct RoomDial {
     /// The room, and everything that is needed to join it.
     pub target: RoomTarget,
+    /// Facts by which a failure says what to check.
+    pub terms: RoomTerms,
     /// Servers that help to find a path, and local addresses; those that the room server names come on top.
     pub peers: PeerTerms,
     /// Limits of time of its steps.

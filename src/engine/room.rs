@@ -100,8 +100,6 @@ impl RoomSide {
     /// Returns warnings about the other side's behaviour.
     pub fn warnings(&self) -> Vec<String> {
         let Some(Finished { peer, counts, malformed, .. }) = self.finished.as_deref() else { return Vec::new() };
-        let candidates = peer.candidates;
-        let unused = candidates.not_allowed + candidates.names + candidates.malformed + candidates.transport;
         queues::warnings_of(&[
             (counts.bad_tools, "data packets on the topic of tools are no calls of tools, and were not read"),
             (counts.flooding, "data packets came faster than they are read, and were dropped"),
@@ -110,8 +108,6 @@ impl RoomSide {
             (peer.dropped_messages, "data packets found no room, and were dropped"),
             (peer.long_messages, "data packets were longer than 64 KiB, and were dropped"),
             (peer.refused_channels, "data channels of the room server were one too many, and were closed"),
-            (candidates.too_many, "candidates of the room server were more than 20, and were not used"),
-            (unused, "candidates of the room server cannot be used or are not allowed"),
             (*malformed, "messages of the room server cannot be read"),
         ])
     }
@@ -160,7 +156,13 @@ mod tests {
         for (is_open, code) in [(false, "BRIDGE_PRE_START_FAILED"), (true, "INTERNAL_ERROR")] {
             let (mut side, line) = RoomSide::new();
             if is_open {
-                let joined = Joined { sid: "PA_1".into(), agent: None, flow: Flow::Joint };
+                let joined = Joined {
+                    sid: "PA_1".into(),
+                    agent: None,
+                    flow: Flow::Joint,
+                    room: String::new(),
+                    server_version: String::new(),
+                };
                 let connected = Connected { media: MediaParams::new(Codec::Opus), joined, path: None };
                 line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
                 assert!(matches!(side.next().await, Some(SideNews::Opened(_))));

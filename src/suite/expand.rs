@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::fitting::Fields;
 use super::reading::check_known;
-use super::yaml::{Node, Place, Problem};
+use super::yaml::{Key, Node, Place, Problem};
 use crate::config::is_http_address;
 use crate::model::agent::AgentSpec;
 
@@ -35,6 +35,19 @@ pub struct Made {
     pub at: Place,
     /// Values of the file by the fields of the agent that they became.
     pub sources: Vec<(String, Node)>,
+    /// Room server in whose rooms the agent is met; `None`: another kind of connection, or a server of tokens.
+    pub room: Option<RoomAt>,
+}
+
+/// A room server that a suite names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoomAt {
+    /// Address of the server, `ws` or `wss`.
+    pub server: String,
+    /// Name of the one room of all calls; `None`: each call has a room of its own.
+    pub name: Option<String>,
+    /// Position of the address in the file.
+    pub at: Place,
 }
 
 /// A kind of connection: its word, its connection type, the field of its address, and the fields of the words beside it.
@@ -113,6 +126,55 @@ const WAYS: [Way; 7] = [
     },
 ];
 
+/// Words beside the address of a room server. The server of tokens among [`WAYS`] has the same word, and an address of HTTP.
+const ROOM_SERVER: Way = Way {
+    word: "room",
+    kind: "P1",
+    mode: "VOICE",
+    address: "P1_url",
+    beside: &[
+        ("agent_name", "P1_agent_name"),
+        ("metadata", "P1_metadata"),
+        ("tool_topic", "P1_customer_tool_topic"),
+        ("room_name", ""),
+    ],
+};
+
+/// True for the address of a room server.
+fn is_room_server(address: &str) -> bool {
+    let scheme = address.trim_start().split_once("://").map_or("", |(scheme, _)| scheme);
+    scheme.eq_ignore_ascii_case("ws") || scheme.eq_ignore_ascii_case("wss")
+}
+
+/// Refuses the word that belongs to the other kind of server with this word. Returns that word.
+fn refuse_misplaced(members: &[(Key, Node)], is_room_server: bool, problems: &mut Vec<Problem>) -> &'static str {
+    let (word, why) = match is_room_server {
+        true => ("token_auth", "is for a server of tokens, whose address begins with http:// or https://"),
+        false => ("room_name", "is for a room server, whose address begins with ws:// or wss://"),
+    };
+    if let Some((key, _)) = members.iter().find(|(key, _)| key.name == word) {
+        problems.push(Problem::new(&key.at, format!("{word} {why}")));
+    }
+    word
+}
+
+/// Reads the room server of `connect`.
+fn room_at(node: &Node, address: &str, problems: &mut Vec<Problem>) -> RoomAt {
+    let at = node.get("room").map_or(&node.at, |value| &value.at).clone();
+    let name = node.get("room_name").map(|value| (value, value.text().map(str::trim).unwrap_or_default()));
+    if let Some((value, "")) = name {
+        problems.push(Problem::new(&value.at, "room_name must be a text"));
+    }
+    RoomAt { server: address.trim().to_owned(), name: name.map(|(_, name)| name.to_owned()), at }
+}
+
+/// Returns metadata of a room that are written as the text of a JSON object.
+fn metadata_of_text(value: &Node) -> Option<Result<Value, Vec<Problem>>> {
+    let text = value.text()?;
+    let read = serde_json::from_str::<Map<String, Value>>(text).map(Value::Object);
+    Some(read.map_err(|_| vec![Problem::new(&value.at, "metadata must be a map, or the text of a JSON object")]))
+}
+
 impl Made {
     /// Returns the reason why its pipeline cannot be named like this: by its address at the run's own engine, by its name at a
     /// server.
@@ -157,7 +219,11 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
         return if problems.is_empty() { Ok(Connect::Named(address.to_owned())) } else { Err(problems) };
     }
     let Some(way) = WAYS.iter().find(|way| way.word == word) else { return Err(problems) };
-    let allowed: Vec<&str> = [word].into_iter().chain(way.beside.iter().map(|(word, _)| *word)).collect();
+    let is_server = word == "room" && is_room_server(address);
+    let way = if is_server { &ROOM_SERVER } else { way };
+    let misplaced = (word == "room").then(|| refuse_misplaced(members, is_server, &mut problems));
+    let beside = way.beside.iter().map(|(word, _)| *word).chain(misplaced);
+    let allowed: Vec<&str> = [word].into_iter().chain(beside).collect();
     members.iter().for_each(|(key, _)| check_known(key, allowed.iter().copied(), &mut problems));
     let mut agent = Map::from_iter([
         ("type".to_owned(), json!("INBOUND")),
@@ -165,30 +231,39 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
         ("connection_type".to_owned(), json!(way.kind)),
         (way.address.to_owned(), json!(address)),
     ]);
+    let room = is_server.then(|| room_at(node, address, &mut problems));
+    if is_server {
+        // The credentials of the organization hold it.
+        agent.remove(way.address);
+    }
     if word == "http" {
         agent.insert("http_webhook_sync_reply".into(), json!(true));
     }
-    let mut codecs = Vec::new();
-    let mut sources = vec![(way.address.to_owned(), node.get(word).unwrap_or(node).clone())];
+    let sources = vec![(way.address.to_owned(), node.get(word).unwrap_or(node).clone())];
+    let mut made = Made { kind: way.word, agent, codecs: Vec::new(), at: node.at.clone(), sources, room };
+    read_beside(node, way, &mut made, &mut problems);
+    if problems.is_empty() { Ok(Connect::Made(made)) } else { Err(problems) }
+}
+
+/// Reads the words beside the address into the agent.
+fn read_beside(node: &Node, way: &Way, made: &mut Made, problems: &mut Vec<Problem>) {
     for (beside, field) in way.beside {
         let Some(value) = node.get(beside) else { continue };
         if *beside == "codecs" {
-            codecs = super::reading::texts(Some(value), "codecs", &mut problems);
+            made.codecs = super::reading::texts(Some(value), "codecs", problems);
+        }
+        if field.is_empty() {
             continue;
         }
-        match AGENT.value(beside, field, value) {
+        let of_text = metadata_of_text(value).filter(|_| *beside == "metadata");
+        match of_text.unwrap_or_else(|| AGENT.value(beside, field, value)) {
             Ok(Value::Null) => problems.push(Problem::new(&value.at, format!("{beside} has no value"))),
             Ok(read) => {
-                agent.insert((*field).to_owned(), read);
-                sources.push(((*field).to_owned(), value.clone()));
+                made.agent.insert((*field).to_owned(), read);
+                made.sources.push(((*field).to_owned(), value.clone()));
             }
             Err(wrong) => problems.extend(wrong),
         }
-    }
-    let at = node.at.clone();
-    match problems.is_empty() {
-        true => Ok(Connect::Made(Made { kind: way.word, agent, codecs, at, sources })),
-        false => Err(problems),
     }
 }
 
@@ -253,6 +328,32 @@ mod tests {
     }
 
     #[test]
+    fn a_room_server_is_told_apart_from_a_server_of_tokens() {
+        for (text, agent, server, name) in [
+            (
+                "{room: 'wss://h', agent_name: desk, metadata: {a: 1}, tool_topic: tools}",
+                json!({"P1_agent_name": "desk", "P1_metadata": {"a": 1}, "P1_customer_tool_topic": "tools"}),
+                "wss://h",
+                None,
+            ),
+            ("{room: 'WS://127.0.0.1:7880', room_name: 007}", json!({}), "WS://127.0.0.1:7880", Some("007")),
+            ("{room: ws://h, metadata: '{\"a\": [1]}'}", json!({"P1_metadata": {"a": [1]}}), "ws://h", None),
+        ] {
+            let Ok(Connect::Made(made)) = connect(&parse(text, "f").expect("it is read")) else { panic!("{text}") };
+            let mut expect = json!({"type": "INBOUND", "mode": "VOICE", "connection_type": "P1"});
+            expect.as_object_mut().expect("an object").extend(agent.as_object().expect("an object").clone());
+            assert_eq!(Value::Object(made.agent), expect, "{text}");
+            let room = made.room.expect("a room server");
+            assert_eq!((room.server.as_str(), room.name.as_deref()), (server, name), "{text}");
+            assert_eq!(room.at.to_string(), "f:1:8", "{text}");
+        }
+        let Ok(Connect::Made(made)) = connect(&parse("{room: 'http://h'}", "f").expect("it is read")) else {
+            panic!("it is a server of tokens")
+        };
+        assert_eq!(made.room, None);
+    }
+
+    #[test]
     fn what_cannot_be_called_is_named() {
         for (text, expect) in [
             ("{}", "f:1:1: connect must have exactly one of sip, phone, ws, room, pipeline, http, chat, agent"),
@@ -262,6 +363,14 @@ mod tests {
             ("{sip: }", "sip must be a text"),
             ("{room: 'http://h', token_auth: [a]}", "f:1:32: token_auth: Input should be a valid string"),
             ("{room: 'http://h', topic: a}", "topic is not known"),
+            (
+                "{room: 'http://h', room_name: a}",
+                "f:1:20: room_name is for a room server, whose address begins with ws://",
+            ),
+            ("{room: 'ws://h', token_auth: a}", "f:1:18: token_auth is for a server of tokens"),
+            ("{room: 'ws://h', room_name: }", "f:1:27: room_name must be a text"),
+            ("{room: 'ws://h', metadata: lobby}", "f:1:28: metadata must be a map, or the text of a JSON object"),
+            ("{room: 'ws://h', room_nam: a}", "room_nam is not known, did you mean room_name?"),
             ("{agent: a, username: b}", "username is not known"),
         ] {
             let told = connect(&parse(text, "f").expect("it is read")).expect_err(text);

@@ -133,7 +133,11 @@ impl PipelineFault {
             Reason::Peer(fault) => {
                 matches!(
                     fault,
-                    PeerFault::NotConnected(_) | PeerFault::Handshake | PeerFault::Failed | PeerFault::Closed
+                    PeerFault::NotConnected(_)
+                        | PeerFault::Handshake
+                        | PeerFault::Failed
+                        | PeerFault::Closed
+                        | PeerFault::Unreached(..)
                 )
             }
             Reason::Unusable(_) | Reason::Room | Reason::Local(_) | Reason::Agent(_) => false,

@@ -19,7 +19,7 @@ pub mod access;
 use std::time::Duration;
 
 pub use self::data::DataCounts;
-pub use self::fault::{Reason, RoomFault, Step};
+pub use self::fault::{Credentials, Reason, RoomFault, RoomTerms, Step};
 pub use self::session::{Joined, Order, RoomCall, RoomEnd, RoomNews};
 use crate::config::Secret;
 

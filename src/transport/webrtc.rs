@@ -81,6 +81,8 @@ pub enum PeerFault {
     Handshake,
     /// The connection failed: no path, or consent that ran out.
     Failed,
+    /// The connection did not come about for this reason, and some candidates of the other side were not used.
+    Unreached(Box<PeerFault>, Tally),
     /// The connection was closed.
     Closed,
     /// A data channel took no more, or is not open.
@@ -109,6 +111,7 @@ impl fmt::Display for PeerFault {
                 f.write_str("the DTLS handshake did not come to its end; the certificate may not be the announced one")
             }
             PeerFault::Failed => f.write_str("the connection failed"),
+            PeerFault::Unreached(fault, tally) => write!(f, "{fault}; candidates of the other side: {tally}"),
             PeerFault::Closed => f.write_str("the connection was closed"),
             PeerFault::Channel(why) => write!(f, "the data channel {why}"),
         }
@@ -116,6 +119,18 @@ impl fmt::Display for PeerFault {
 }
 
 impl std::error::Error for PeerFault {}
+
+impl PeerFault {
+    /// Returns the same fault, where it names a time as one of `within`.
+    #[must_use]
+    pub fn within(self, within: Duration) -> PeerFault {
+        match self {
+            PeerFault::NotConnected(_) => PeerFault::NotConnected(within),
+            PeerFault::Unreached(fault, tally) => PeerFault::Unreached(Box::new(fault.within(within)), tally),
+            fault => fault,
+        }
+    }
+}
 
 /// A server that helps to find a path, from the settings: STUN (RFC 8489) or TURN (RFC 8656).
 #[derive(Clone, Debug, Default)]

@@ -87,6 +87,11 @@ impl Rooms {
         self.requests()
     }
 
+    /// Returns host and port of the server.
+    fn place(&self) -> &str {
+        self.base.trim_start_matches("http://")
+    }
+
     fn settings(&self) -> Value {
         json!({ "P1_url": self.base.replace("http", "ws"), "P1_api_key": KEY, "P1_api_secret": SECRET })
     }
@@ -235,12 +240,13 @@ async fn what_becomes_of_rooms_that_cannot_be_opened() {
     let house = House::new().await;
     let failed = "P1_SESSION_SETUP_FAILED";
     let denied = r#"{"code":"unauthenticated","msg":"invalid API key"}"#;
-    let at = "CreateRoom at the room server 127.0.0.1: ";
-    for (status, answer, code, owner, why) in [
-        (401, denied, "P1_AUTH_FAILED", "agent_owner", format!("{at}it answered 401 (unauthenticated)")),
-        (404, "", failed, "provider", format!("{at}it answered 404")),
-    ] {
+    let refused = "it answered 401 (unauthenticated): are P1_api_key and P1_api_secret \
+                   (of a suite: RINGER_ROOM_KEY and RINGER_ROOM_SECRET) those of this server?";
+    for (status, answer, code, owner, why) in
+        [(401, denied, "P1_AUTH_FAILED", "agent_owner", refused), (404, "", failed, "provider", "it answered 404")]
+    {
         let rooms = Rooms::start(status, answer).await;
+        let why = format!("CreateRoom at the room server {}: {why}", rooms.place());
         let (_, result) = run(&house, json!({}), rooms.settings(), json!({}), json!({})).await;
         let told = (&result["status"], &result["error_code"], &result["error_owner"], &result["error_message"]);
         assert_eq!(told, (&json!("NO_CONNECTION"), &json!(code), &json!(owner), &json!(why)), "{result}");
@@ -275,6 +281,11 @@ async fn the_owner_of_an_agent_hands_out_tokens() {
     let rooms = Rooms::start(200, answer.leak()).await;
     let (id, result) = run(&house, agent(&rooms), json!({}), json!({ "name": "Ada" }), json!({})).await;
     assert_eq!(result["status"], "NO_CONNECTION", "{result}");
+    let why = format!("the room server at {} refuses the token (401", other.place());
+    let told = result["error_message"].as_str().unwrap_or_default();
+    let question = "is the token of P1_token_webhook_url (of a suite: RINGER_ROOM_TOKEN, or RINGER_ROOM_KEY and \
+                    RINGER_ROOM_SECRET) one of this server?";
+    assert!(told.contains(&why) && told.ends_with(question), "{told}");
     let asked = rooms.requests();
     let [(_, body, authorization)] = &asked[..] else { panic!("{asked:?}") };
     let known = (authorization.as_str(), &body["participant_identity"], &body["participant_name"]);
@@ -320,8 +331,10 @@ async fn the_program_opens_a_room_of_its_own() {
     command.env("RINGER_ROOM_KEY", KEY).env("RINGER_ROOM_SECRET", SECRET).stderr(Stdio::piped());
     let output = timeout(PATIENCE, command.output()).await.expect("in time").expect("it was built");
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    let why = "CreateRoom at the room server 127.0.0.1: it answered 401 (unauthenticated)";
-    assert!(told.contains(why), "{told}");
+    let question = "are RINGER_ROOM_KEY and RINGER_ROOM_SECRET those of this server?";
+    let refused = "it answered 401 (unauthenticated)";
+    let why = format!("CreateRoom at the room server {}: {refused}: {question}", refusing.place());
+    assert!(told.contains(&why), "{told}");
 }
 
 /// A program that is told to end while its room is being created removes it, whether the room server answers by then or not.

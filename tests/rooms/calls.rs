@@ -199,15 +199,18 @@ async fn a_flood_of_messages_is_told_and_does_no_harm() {
     stage.engine.stop().await;
 }
 
-/// An answer with a thousand candidates: those that are too many are told.
+/// An answer with a thousand candidates, and some that cannot be used: where a path is found, nobody needs to know.
 #[tokio::test(flavor = "multi_thread")]
-async fn candidates_that_are_not_used_are_told() {
-    let base = serve(changed_answer(|sdp| with_lines(&sdp, 1000, false, "127.0.0.1"))).await;
+async fn candidates_that_are_not_used_are_not_told_of_a_call_that_is_up() {
+    let base = serve(changed_answer(|sdp| {
+        let sdp = with_lines(&sdp, 3, false, "agent.local");
+        with_lines(&sdp, 1000, false, "127.0.0.1")
+    }))
+    .await;
     let stage = Stage::new().await;
     let report = stage.call(placement(&stage, &base, 1500)).await.expect("there is room");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration));
-    let told = "981 candidates of the agent were more than 20, and were not used".to_owned();
-    assert!(report.warnings.contains(&told), "{:?}", report.warnings);
+    assert!(!report.warnings.iter().any(|warning| warning.contains("candidate")), "{:?}", report.warnings);
     stage.engine.stop().await;
 }
 

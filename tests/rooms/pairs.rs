@@ -249,6 +249,22 @@ async fn candidates_are_judged_by_the_guard() {
     assert!((tally.used, tally.names) == (0, 1) && tally.not_allowed >= 2, "{tally:?}");
 }
 
+/// No path to the one candidate that can be used: those that cannot are told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_without_a_path_tells_of_candidates_that_were_not_used() {
+    let near = Side::new(loopback()).await;
+    let far = Side::new(loopback()).await;
+    let offer = near.peer.offer(false).await.expect("an offer");
+    let answer = far.peer.answer(&super::relay::without_candidates(&offer)).await.expect("an answer");
+    let answer = super::relay::without_candidates(&answer);
+    let answer = super::answers::with_lines(&answer, 1, false, "127.0.0.1");
+    near.peer.accept(&super::answers::with_lines(&answer, 2, false, "agent.local")).await.expect("it is taken");
+    let connected = near.peer.wait_connected(Duration::from_secs(1)).await;
+    let fault = connected.expect_err("nobody is there").within(Duration::from_secs(30));
+    let expect = "no connection within 30 s; candidates of the other side: 1 used, 2 with names for addresses";
+    assert_eq!(fault.to_string(), expect);
+}
+
 /// A side that shows no address and comes from one that is not allowed.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_is_learned_is_judged_by_the_guard() {

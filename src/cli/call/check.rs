@@ -6,7 +6,7 @@ use ringer_media::seed::Seed;
 use serde_json::json;
 use url::Url;
 
-use super::{Args, Equipment, Out, Signals, enter, is_socket, local_address, pipeline, room};
+use super::{Args, Equipment, Out, Signals, enter, hint, is_socket, local_address, pipeline, room};
 use crate::cli::{BAD_USAGE, UNREACHABLE, fail};
 use crate::clock::{Clock, random_seed};
 use crate::engine::line_check::{self, Checked, Line, RINGING_MS, STEPS};
@@ -26,7 +26,8 @@ pub(super) async fn run(args: &Args, out: &Out) -> ExitCode {
         }
     };
     match check(args, &line).await {
-        Ok(checked) => {
+        Ok(mut checked) => {
+            add_hint(&mut checked, &args.to).await;
             show(&checked, args, out);
             ExitCode::from(match (checked.is_ok(), checked.is_unreachable) {
                 (true, _) => 0,
@@ -77,6 +78,15 @@ async fn check(args: &Args, line: &Line) -> Result<Checked, String> {
         new_room.remove().await?;
     }
     checked
+}
+
+/// Adds how to call a room server to a step that failed there.
+async fn add_hint(checked: &mut Checked, to: &str) {
+    let Some(failed) = checked.steps.last_mut().filter(|step| !step.ok) else { return };
+    let Some(status) = failed.code.as_ref().and_then(|code| code.parse().ok()) else { return };
+    if let Some(hint) = hint::of_status(to, status).await {
+        failed.message = Some(failed.message.iter().fold(hint, |hint, message| format!("{message}; {hint}")));
+    }
 }
 
 fn show(checked: &Checked, args: &Args, out: &Out) {

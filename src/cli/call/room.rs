@@ -10,8 +10,8 @@ use crate::clock::{Clock, random_seed};
 use crate::config::Secret;
 use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
-use crate::transport::room::RoomTarget;
 use crate::transport::room::access::{RoomKey, RoomServer, Visit, join_token};
+use crate::transport::room::{Credentials, RoomTarget, RoomTerms};
 
 /// Name of the caller in a room.
 const IDENTITY: &str = "ringer";
@@ -67,7 +67,7 @@ impl NewRoom {
         self.may_exist.store(true, Ordering::Relaxed);
         self.server.create(&self.visit).await.map_err(|fault| {
             self.may_exist.store(fault.is_unsure(), Ordering::Relaxed);
-            fault.to_string()
+            fault.text(Credentials::Variables)
         })
     }
 
@@ -126,8 +126,10 @@ impl Rooms {
 
 /// The way into a room.
 #[derive(Debug, PartialEq)]
-enum Way<'a> {
+pub enum Way<'a> {
+    /// A token that is ready.
     Token(&'a str),
+    /// The key of the room server, by which tokens are signed.
     Key(RoomKey),
 }
 
@@ -155,7 +157,21 @@ impl RoomFlags {
         }
     }
 
-    fn way(&self) -> Result<Way<'_>, String> {
+    /// Returns the facts by which a failure of a call says what to check.
+    pub fn terms(&self) -> RoomTerms {
+        let credentials = match self.way() {
+            Ok(Way::Key(_)) => Credentials::Variables,
+            Ok(Way::Token(_)) => Credentials::Token,
+            Err(_) => Credentials::Unknown,
+        };
+        RoomTerms { agent_name: self.agent_name.clone().unwrap_or_default(), credentials }
+    }
+
+    /// Returns the way that the credentials give.
+    ///
+    /// # Errors
+    /// What is missing, or that there are two ways.
+    pub fn way(&self) -> Result<Way<'_>, String> {
         let given = |text: &'_ Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
         let is_set = [&self.room_key, &self.room_secret, &self.room_token].map(given);
         match (is_set, &self.room_token) {
@@ -289,6 +305,6 @@ mod tests {
         let new = new.expect("a new room");
         assert!(!new.may_exist() && new.remove().await.is_ok(), "nothing was asked");
         let why = new.create().await.expect_err("nobody is there");
-        assert!(why.starts_with("CreateRoom at the room server 127.0.0.1: no connection"), "{why}");
+        assert!(why.starts_with("CreateRoom at the room server 127.0.0.1:1: no connection"), "{why}");
     }
 }

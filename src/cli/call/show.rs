@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::count;
 use crate::cli::lines::{Lines, interruptions, latencies, reason};
-use crate::cli::out::Out;
+use crate::cli::out::{Out, complain};
 use crate::engine::{CallReport, TimelineEntry};
 use crate::judge::{self, Facts};
 
@@ -19,8 +19,10 @@ pub const CALLER: &str = "caller";
 pub struct Show<'a> {
     /// Output that the call is printed to.
     pub out: &'a Out,
-    /// Lines for a person; `None`: one JSON object a line.
+    /// Lines for a person; `None`: there are none.
     pub lines: Option<Lines>,
+    /// True for one JSON object a line; lines for a person then go to standard error.
+    pub json: bool,
 }
 
 /// Outcome of a call, as it is printed.
@@ -42,26 +44,28 @@ pub struct Outcome<'a> {
 impl Show<'_> {
     /// Prints the address that is called, and the seed that makes the same call again.
     pub fn show_address(&self, to: &str, seed: u64) {
-        match self.lines {
-            None => self.out.line(json!({ "event": "calling", "to": to, "seed": seed })),
-            Some(_) => self.out.line(format_args!("calling {to} (seed {seed})")),
+        match self.json {
+            true => self.out.line(json!({ "event": "calling", "to": to, "seed": seed })),
+            false => self.out.line(format_args!("calling {to} (seed {seed})")),
         }
     }
 
     /// Prints an event as it happens.
     pub fn event(&mut self, entry: &TimelineEntry) {
-        match &mut self.lines {
-            Some(lines) => lines.line(entry).into_iter().for_each(|line| self.out.line(line)),
-            None => match serde_json::to_string(entry) {
-                Ok(line) => self.out.line(line),
-                Err(error) => tracing::error!("an event could not be written: {error}"),
-            },
+        let line = self.lines.as_mut().and_then(|lines| lines.line(entry));
+        if !self.json {
+            return line.into_iter().for_each(|line| self.out.line(line));
+        }
+        line.into_iter().for_each(complain);
+        match serde_json::to_string(entry) {
+            Ok(line) => self.out.line(line),
+            Err(error) => tracing::error!("an event could not be written: {error}"),
         }
     }
 
     /// Prints the end. A failure is not among the lines for a person: it is told on standard error.
     pub fn over(&self, outcome: &Outcome) {
-        if self.lines.is_none() {
+        if self.json {
             return self.out.line(as_json(outcome));
         }
         let Some(report) = outcome.report else { return };

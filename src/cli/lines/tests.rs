@@ -44,6 +44,19 @@ fn events_of_a_call_have_their_lines() {
 }
 
 #[test]
+fn events_of_the_channel_have_their_lines() {
+    let told = |name: &str, data: Value| json!({ "name": name, "data": data });
+    let joined = json!({ "room": "desk-1", "server_version": "1.9.0", "flow": "two connections" });
+    let expect = "caller: is in the room desk-1 (version of the server: 1.9.0; two connections)";
+    check("agent", "channel_event", told("room_joined", joined), expect);
+    let joined = json!({ "room": "desk-1", "server_version": "", "flow": "one connection" });
+    let expect = "caller: is in the room desk-1 (version of the server: unknown; one connection)";
+    check("agent", "channel_event", told("room_joined", joined), expect);
+    let other = told("agent_joined", json!({ "identity": "desk" }));
+    check("agent", "channel_event", other, "agent: channel event: name agent_joined, data identity: desk");
+}
+
+#[test]
 fn speech_and_turns_have_their_lines() {
     let own = |text: &str, kind: &str, interrupted: bool| json!({"utterance_id": 1, "text": text, "kind": kind, "interrupted": interrupted});
     check("dh", "speech.started", own("Hello.", "turn", false), "caller: begins: Hello.");

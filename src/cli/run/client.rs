@@ -91,6 +91,15 @@ impl Client {
         answer.json().await.map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
     }
 
+    /// Sends a PATCH with a JSON body; returns the JSON answer.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub async fn patch(&self, path: &str, body: &Value) -> Result<Value, Trouble> {
+        let answer = self.send(self.client.patch(format!("{}{path}", self.base)).json(body)).await?;
+        answer.json().await.map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
+    }
+
     /// Sends a GET; returns the bytes of a file.
     ///
     /// # Errors

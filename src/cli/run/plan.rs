@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, Trouble};
 use super::files::files;
+use super::rooms::{self, Entry, Tokens};
 use super::{Args, Stop, refusal, text_of};
 use crate::cli::out::Out;
 use crate::clock::new_id;
@@ -30,6 +31,8 @@ pub struct Suite {
     pub connect: Connect,
     /// Command that is started before the calls.
     pub spawn: Option<Spawn>,
+    /// Way into the rooms of a room server; `None`: another connection.
+    pub entry: Option<Entry>,
 }
 
 /// One call to make.
@@ -128,6 +131,10 @@ impl Plan {
             let file = path.to_string_lossy().into_owned();
             plan.masked.extend(suite.masked);
             problems.extend(plan.admit(args, &file, &suite.connect, suite.spawn.is_some()));
+            let entry = plan.room_entry(args, &suite.connect).unwrap_or_else(|why| {
+                problems.push(why);
+                None
+            });
             for scenario in suite.scenarios {
                 if let Some((_, other)) = names.iter().find(|(name, _)| *name == scenario.name) {
                     problems.push(format!("{}: the name '{}' is in {other} too", scenario.at, scenario.name));
@@ -152,7 +159,7 @@ impl Plan {
                 };
                 plan.jobs.extend((0..repeat).map(job));
             }
-            plan.suites.push(Suite { at, file, connect: suite.connect, spawn: suite.spawn });
+            plan.suites.push(Suite { at, file, connect: suite.connect, spawn: suite.spawn, entry });
         }
         if problems.is_empty() && wanted == 0 {
             let asked = args.filter.iter().chain(&args.tag).next().map_or("", String::as_str);
@@ -246,6 +253,25 @@ impl Plan {
         problems
     }
 
+    /// Returns the way of a suite into the rooms of its server.
+    fn room_entry(&mut self, args: &Args, connect: &Connect) -> Result<Option<Entry>, String> {
+        let Some(entry) = rooms::entry(args, connect)? else { return Ok(None) };
+        self.masked.push(entry.secret().to_owned());
+        let server = |connect: &Connect| match connect {
+            Connect::Made(made) => made.room.clone(),
+            Connect::Named(_) => None,
+        };
+        let Some(room) = server(connect).filter(|_| !entry.is_shared()) else { return Ok(Some(entry)) };
+        let creating = self.suites.iter().filter(|suite| matches!(suite.entry, Some(Entry::New(_))));
+        match creating.filter_map(|suite| server(&suite.connect)).find(|other| other.server != room.server) {
+            Some(other) => Err(format!(
+                "{}: the run has one room server, and {} is named before: run the files one by one",
+                room.at, other.server
+            )),
+            None => Ok(Some(entry)),
+        }
+    }
+
     /// Prints the scenarios (`--list`), or what would be made of them (`--dry-run`).
     pub fn tell(&self, args: &Args, out: &Out) {
         if args.list {
@@ -265,10 +291,11 @@ impl Plan {
             return;
         }
         let made = |suite: &Suite| {
-            let agent = match &suite.connect {
-                Connect::Named(name) => json!(name),
-                Connect::Made(made) => Value::Object(made.agent.clone()),
+            let (agent, room) = match &suite.connect {
+                Connect::Named(name) => (json!(name), None),
+                Connect::Made(made) => (Value::Object(made.agent.clone()), made.room.as_ref()),
             };
+            let room = room.map(|room| json!({ "server": room.server, "room_name": room.name }));
             let jobs = self.jobs.iter().filter(|job| job.suite == suite.at);
             let jobs = jobs.map(|job| {
                 json!({
@@ -277,7 +304,7 @@ impl Plan {
                 })
             });
             json!({
-                "file": suite.file, "agent": agent, "spawn": suite.spawn.as_ref().map(|spawn| &spawn.command),
+                "file": suite.file, "agent": agent, "room": room, "spawn": suite.spawn.as_ref().map(|spawn| &spawn.command),
                 "calls": jobs.collect::<Vec<_>>(),
             })
         };
@@ -286,15 +313,22 @@ impl Plan {
     }
 
     /// Makes agents, simulations and Digital Humans; a simulation for each call's scenario. `earlier`: the run that is compared with.
-    /// `is_trial`: at an engine without calls, which does not know the agents of a server.
+    /// `tokens`: the server that hands out those of shared rooms. `is_trial`: at an engine without calls, which does not know the
+    /// agents of a server.
     ///
     /// # Errors
     /// The server is not reached, or refuses a resource: then nothing was called.
-    pub async fn make(&self, client: &Client, earlier: &[(Played, Value)], is_trial: bool) -> Result<Vec<Ready>, Stop> {
+    pub async fn make(
+        &self,
+        client: &Client,
+        earlier: &[(Played, Value)],
+        tokens: Option<&Tokens>,
+        is_trial: bool,
+    ) -> Result<Vec<Ready>, Stop> {
         let mut agents = Vec::new();
         for suite in &self.suites {
             let has_jobs = self.jobs.iter().any(|job| job.suite == suite.at);
-            let agent = if has_jobs { self.agent(client, suite, is_trial).await? } else { String::new() };
+            let agent = if has_jobs { self.agent(client, suite, tokens, is_trial).await? } else { String::new() };
             agents.push((suite.at, agent));
         }
         let mut ready: Vec<Ready> = Vec::new();
@@ -326,7 +360,13 @@ impl Plan {
         Ok(ready)
     }
 
-    async fn agent(&self, client: &Client, suite: &Suite, is_trial: bool) -> Result<String, Stop> {
+    async fn agent(
+        &self,
+        client: &Client,
+        suite: &Suite,
+        tokens: Option<&Tokens>,
+        is_trial: bool,
+    ) -> Result<String, Stop> {
         let sample = sample_agent(suite);
         let made = match &suite.connect {
             _ if self.sim => &sample,
@@ -346,6 +386,13 @@ impl Plan {
             }
             other => other.into(),
         };
+        match (&suite.entry, &made.room) {
+            (Some(Entry::New(key)), Some(room)) => {
+                client.patch("/v1/integrations", &rooms::integration(room, key)).await.map_err(told)?;
+            }
+            (Some(_), _) => body.extend(rooms::agent_fields(tokens, suite.at)),
+            (None, _) => {}
+        }
         Ok(text_of(&client.post("/v1/add-agent", &Value::Object(body)).await.map_err(told)?["agent_id"]))
     }
 }
@@ -371,7 +418,7 @@ fn sample_agent(suite: &Suite) -> Made {
         "type": "INBOUND", "mode": "VOICE", "connection_type": "SIP", "sip_uri": format!("sip:{user}@127.0.0.1:5080"),
     });
     let agent = agent.as_object().cloned().unwrap_or_default();
-    Made { kind: "sip", agent, codecs: Vec::new(), at: Place::default(), sources: Vec::new() }
+    Made { kind: "sip", agent, codecs: Vec::new(), at: Place::default(), sources: Vec::new(), room: None }
 }
 
 async fn find_agent(client: &Client, suite: &Suite, name: &str) -> Result<String, Stop> {

@@ -50,7 +50,7 @@ async fn at_engine(config: &Config, plan: &Plan) -> Result<(), Stop> {
             tracing::error!(%error, "the API server stopped");
         }
     });
-    let made = plan.make(&client, &[], true).await;
+    let made = plan.make(&client, &[], None, true).await;
     stop.cancel();
     tasks.stop().await;
     service.store().close().await;

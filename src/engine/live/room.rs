@@ -27,7 +27,8 @@ impl Engine {
             dialer: self.inner.dialer.clone(),
             patience: terms.patience,
         };
-        let port = RoomPort::new(&terms.target.server_url, SocketSide::now(), self.services.clock.now_ms());
+        let port = RoomPort::new(&terms.target.server_url, SocketSide::now(), self.services.clock.now_ms())
+            .with_terms(terms.terms.clone());
         let (side, line) = RoomSide::new();
         let bell = Arc::<Bell>::default();
         let (rings, peer) = packet_rings(bell.waker());

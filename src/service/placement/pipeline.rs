@@ -11,7 +11,7 @@ use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
 use crate::service::{Service, Settings};
 use crate::transport::pipeline::{Patience, PipelineTarget, Start, Started, start};
-use crate::transport::room::{self, RoomTarget};
+use crate::transport::room::{self, Credentials, RoomTarget, RoomTerms};
 
 /// Returns how the pipeline of the agent is reached.
 pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obstacle> {
@@ -66,7 +66,8 @@ impl Service {
                 let tool_topic = placed.tool_topic.clone();
                 let target = RoomTarget { server_url, token, tool_topic, agent_name: None };
                 let (peers, guard) = (dial.peers.clone(), dial.guard.clone());
-                let joined = RoomDial { target, peers, patience: room::Patience::default(), guard };
+                let terms = RoomTerms { agent_name: begins.agent_name.clone(), credentials: Credentials::Start };
+                let joined = RoomDial { target, terms, peers, patience: room::Patience::default(), guard };
                 placed.placement.destination = Destination::Room(Box::new(joined));
             }
         }

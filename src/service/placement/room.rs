@@ -21,7 +21,7 @@ use crate::service::conversation::facts::spoken_facts;
 use crate::service::library::folders::stored_integrations;
 use crate::service::{Service, Settings, WEBHOOK_PATIENCE};
 use crate::transport::room::access::{AccessFault, Admission, RoomKey, RoomServer, TokenServer, Visit, join_token};
-use crate::transport::room::{Patience, RoomTarget};
+use crate::transport::room::{Credentials, Patience, RoomTarget, RoomTerms};
 
 /// Names under which the id of the result reaches the agent.
 const RESULT_IDS: [&str; 2] = ["X-Simulation-Result-Id", "simulation_result_id"];
@@ -125,7 +125,7 @@ pub(super) fn draw() -> u32 {
 }
 
 fn obstacle(fault: &AccessFault) -> Obstacle {
-    Obstacle::new(fault.code(), fault.to_string())
+    Obstacle::new(fault.code(), fault.text(Credentials::Integration))
 }
 
 impl Service {
@@ -137,10 +137,12 @@ impl Service {
     pub async fn open_room(&self, placed: &mut Placed) -> std::result::Result<(), Obstacle> {
         let Some(plan) = placed.room.as_mut() else { return self.start_pipeline(placed).await };
         let Destination::Room(dial) = &mut placed.placement.destination else { return Ok(()) };
-        let admission = match &plan.way {
+        let agent_name = plan.visit.agent_name.clone();
+        let (admission, credentials) = match &plan.way {
             Way::Webhook(server) => {
                 let rooms = dial.guard.clone().unwrap_or_else(|| Guard::new(self.settings.allow_private_agents));
-                server.admit(&self.poster, &self.clock, &rooms, &plan.visit).await.map_err(|fault| obstacle(&fault))?
+                let admitted = server.admit(&self.poster, &self.clock, &rooms, &plan.visit).await;
+                (admitted.map_err(|fault| obstacle(&fault))?, Credentials::Webhook)
             }
             Way::Own { url, key } => {
                 let server = self.room_server(url, key)?;
@@ -150,9 +152,10 @@ impl Service {
                     return Err(obstacle(&fault));
                 }
                 let token = join_token(key, &plan.visit, self.clock.now_ms());
-                Admission { server_url: url.clone(), token }
+                (Admission { server_url: url.clone(), token }, Credentials::Integration)
             }
         };
+        dial.terms = RoomTerms { agent_name, credentials };
         let Admission { server_url, token } = admission;
         let agent_name = Some(plan.visit.agent_name.clone()).filter(|name| !name.is_empty());
         dial.target = RoomTarget { server_url, token, tool_topic: placed.tool_topic.clone(), agent_name };

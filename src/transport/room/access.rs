@@ -15,6 +15,7 @@ pub use self::webhook::{Admission, TokenServer};
 use crate::clock::Clock;
 use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
 use crate::provider::post::{Poster, Posting};
+use crate::transport::room::fault::Credentials;
 
 /// Waits after the first request and the second, milliseconds; the third is the last.
 const WAITS_MS: [Option<i64>; 3] = [Some(1000), Some(2000), None];
@@ -100,6 +101,14 @@ impl AccessFault {
         ErrorCode::Platform(Platform::P1, fault)
     }
 
+    /// Returns the failure in words, with what to check where the room server refuses the key.
+    pub fn text(&self, credentials: Credentials) -> String {
+        match self.refusal {
+            Refusal::Status(401 | 403, _) if self.of_server => format!("{self}: {}", credentials.question()),
+            _ => self.to_string(),
+        }
+    }
+
     /// True when the request may have been carried out all the same.
     pub fn is_unsure(&self) -> bool {
         !matches!(self.refusal, Refusal::Status(400..=499, _))
@@ -181,6 +190,11 @@ mod tests {
             check(false, status(code), failed, &format!("the question: it answered {code}"));
         }
         check(true, Refusal::NoAnswer("no connection".into()), failed, "the question: no connection");
+        let refused = AccessFault { asked: "the question".into(), refusal: status(401), of_server: true };
+        let expect = "the question: it answered 401: are RINGER_ROOM_KEY and RINGER_ROOM_SECRET those of this server?";
+        assert_eq!(refused.text(Credentials::Variables), expect);
+        let unknown = AccessFault { of_server: false, ..refused };
+        assert_eq!(unknown.text(Credentials::Integration), "the question: it answered 401");
         check(false, Refusal::Unusable("is no JSON".into()), failed, "the question: its answer is no JSON");
     }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use url::Url;
+
 use super::messages::DisconnectReason;
 use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
 use crate::transport::webrtc::PeerFault;
@@ -57,7 +59,73 @@ pub struct RoomFault {
     pub reason: Reason,
 }
 
+/// Source of the token that lets the Digital Human join.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// The source is not known.
+    #[default]
+    Unknown,
+    /// Signed with `RINGER_ROOM_KEY` and `RINGER_ROOM_SECRET`.
+    Variables,
+    /// Given as it is by `RINGER_ROOM_TOKEN`.
+    Token,
+    /// Signed with the stored `P1_api_key` and `P1_api_secret`.
+    Integration,
+    /// Handed out by the address of `P1_token_webhook_url`.
+    Webhook,
+    /// Handed out by a pipeline that was started.
+    Start,
+}
+
+impl Credentials {
+    /// Returns the question to ask when the room server refuses the credentials.
+    pub fn question(self) -> &'static str {
+        match self {
+            Credentials::Unknown => "are the key and secret, or the token, those of this server?",
+            Credentials::Variables => "are RINGER_ROOM_KEY and RINGER_ROOM_SECRET those of this server?",
+            Credentials::Token => "is RINGER_ROOM_TOKEN a token of this server that has not expired?",
+            Credentials::Integration => {
+                "are P1_api_key and P1_api_secret (of a suite: RINGER_ROOM_KEY and RINGER_ROOM_SECRET) those of this server?"
+            }
+            Credentials::Webhook => {
+                "is the token of P1_token_webhook_url (of a suite: RINGER_ROOM_TOKEN, or RINGER_ROOM_KEY and \
+                 RINGER_ROOM_SECRET) one of this server?"
+            }
+            Credentials::Start => "is the token that the start of the pipeline handed out one of this server?",
+        }
+    }
+}
+
+/// Facts of a call to a room by which its failure says what to check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoomTerms {
+    /// Name of the agent that was dispatched; empty: none is known.
+    pub agent_name: String,
+    /// Source of the token.
+    pub credentials: Credentials,
+}
+
+/// Words of [`Reason::NoAgent`] for a room that no agent joined, whoever else is there.
+const NO_AGENT: &str = "no agent joined";
+
 impl RoomFault {
+    /// Returns the failure in words, with what to check at the server of `url`.
+    pub fn text(&self, url: &str, terms: &RoomTerms) -> String {
+        match &self.reason {
+            Reason::Dial(DialFault::Unauthorized(status), words) => {
+                let words = words.as_ref().map(|words| format!(", \"{words}\"")).unwrap_or_default();
+                let (server, question) = (place_of(url), terms.credentials.question());
+                format!("{}the room server at {server} refuses the token ({status}{words}): {question}", self.step)
+            }
+            Reason::NoAgent(within, what) if what.contains(NO_AGENT) && !terms.agent_name.is_empty() => {
+                let (name, seconds) = (&terms.agent_name, within.as_secs_f64());
+                let question = "is a worker registered under this name?";
+                format!("{}the agent {name} did not join the room within {seconds} s: {question}", self.step)
+            }
+            _ => self.to_string(),
+        }
+    }
+
     /// Returns the code that a result ends by.
     pub fn code(&self) -> ErrorCode {
         let platform = |fault| ErrorCode::Platform(Platform::P1, fault);
@@ -75,6 +143,13 @@ impl RoomFault {
             _ => platform(PlatformFault::BridgeConnectFailed),
         }
     }
+}
+
+/// Returns host and port of an address.
+pub(super) fn place_of(url: &str) -> String {
+    let Ok(parsed) = Url::parse(url.trim()) else { return "an address that cannot be read".to_owned() };
+    let host = parsed.host_str().unwrap_or_default();
+    parsed.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// Returns the reason of a number, in words.
@@ -100,13 +175,19 @@ pub(super) fn reason_in_words(reason: DisconnectReason) -> &'static str {
     }
 }
 
-impl fmt::Display for RoomFault {
+impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.step {
+        f.write_str(match self {
             Step::Join => "join of the room: ",
             Step::Agent => "wait for the agent: ",
             Step::Call => "connection to the room: ",
-        })?;
+        })
+    }
+}
+
+impl fmt::Display for RoomFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.step.fmt(f)?;
         match &self.reason {
             Reason::Address(why) => write!(f, "the address of the room server {why}"),
             Reason::Dial(fault, None) => f.write_str(&fault.text()),
@@ -134,6 +215,55 @@ impl std::error::Error for RoomFault {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_name_what_to_check() {
+        let check = |step, reason: Reason, agent_name: &str, credentials, expect: &str| {
+            let terms = RoomTerms { agent_name: agent_name.to_owned(), credentials };
+            let text = RoomFault { step, reason }.text("wss://rooms.example/eu?key=1", &terms);
+            assert_eq!(text, expect);
+        };
+        use Step::{Agent, Join};
+        let refused = |words: Option<&str>| Reason::Dial(DialFault::Unauthorized(401), words.map(str::to_owned));
+        let start = "join of the room: the room server at rooms.example:443 refuses the token (401";
+        for (credentials, question) in [
+            (Credentials::Variables, "are RINGER_ROOM_KEY and RINGER_ROOM_SECRET those of this server?"),
+            (Credentials::Token, "is RINGER_ROOM_TOKEN a token of this server that has not expired?"),
+            (
+                Credentials::Webhook,
+                "is the token of P1_token_webhook_url (of a suite: RINGER_ROOM_TOKEN, or RINGER_ROOM_KEY and \
+                 RINGER_ROOM_SECRET) one of this server?",
+            ),
+            (Credentials::Unknown, "are the key and secret, or the token, those of this server?"),
+        ] {
+            check(Join, refused(None), "", credentials, &format!("{start}): {question}"));
+            let expect = format!("{start}, \"invalid API key\"): {question}");
+            check(Join, refused(Some("invalid API key")), "", credentials, &expect);
+        }
+        let nobody = "no agent joined the room";
+        let late = |what| Reason::NoAgent(Duration::from_secs(30), what);
+        let known = "wait for the agent: the agent desk did not join the room within 30 s: \
+                     is a worker registered under this name?";
+        check(Agent, late(nobody), "desk", Credentials::Unknown, known);
+        let unknown = "wait for the agent: no agent joined the room within 30 s";
+        check(Agent, late(nobody), "", Credentials::Unknown, unknown);
+        let others = "others are in the room, and no agent joined it";
+        check(Agent, late(others), "desk", Credentials::Unknown, known);
+        let mute = "the agent is in the room and published no audio";
+        check(Agent, late(mute), "desk", Credentials::Unknown, &format!("wait for the agent: {mute} within 30 s"));
+    }
+
+    #[test]
+    fn servers_are_named_with_their_ports() {
+        for (url, expect) in [
+            ("ws://127.0.0.1:7880", "127.0.0.1:7880"),
+            ("https://rooms.example/eu", "rooms.example:443"),
+            ("ws://user:word@[::1]", "[::1]:80"),
+            ("rooms", "an address that cannot be read"),
+        ] {
+            assert_eq!(place_of(url), expect, "{url}");
+        }
+    }
 
     #[test]
     fn every_failure_has_its_code() {

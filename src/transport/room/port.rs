@@ -10,7 +10,7 @@ use ringer_media::time::Time;
 use serde_json::{Value, json};
 
 use super::data::DataEvent;
-use super::fault::{Reason, RoomFault};
+use super::fault::{Reason, RoomFault, RoomTerms};
 use super::signal::{Flow, RoomEvent};
 use super::{Joined, Order, RoomEnd, RoomNews};
 use crate::transport::port::{PeerInfo, PortOutput, ToPeer};
@@ -67,6 +67,9 @@ pub struct RoomPort {
     lines: usize,
     /// Calls of tools before the call is up, with their times of arrival.
     early: Vec<(Time, DataEvent)>,
+    /// Address of the room server.
+    url: String,
+    terms: RoomTerms,
 }
 
 impl RoomPort {
@@ -88,11 +91,19 @@ impl RoomPort {
             events: 0,
             lines: 0,
             early: Vec::new(),
+            url: url.to_owned(),
+            terms: RoomTerms::default(),
         };
         let address = without_secrets(url);
         port.log(format!("> join at {address}"));
         port.signal(Signal::Dialing { address });
         port
+    }
+
+    /// Returns the port of a call whose failures say what to check of these.
+    #[must_use]
+    pub fn with_terms(self, terms: RoomTerms) -> RoomPort {
+        RoomPort { terms, ..self }
     }
 
     /// Takes the news that the agent is heard.
@@ -103,11 +114,12 @@ impl RoomPort {
         }
         self.state = State::Open;
         self.peer.address = connected.path.map(|(_, there)| there.to_string());
-        let Joined { sid, agent, flow } = connected.joined;
+        let Joined { sid, agent, flow, room, server_version } = connected.joined;
         let form = if flow == Flow::Joint { "one connection" } else { "two connections" };
         self.log(format!("connected to {} by {form}", self.peer.address.as_deref().unwrap_or("an unknown address")));
         self.peer.call_id = sid;
         self.signal(Signal::Answered { code: ANSWERED, leg: connected.media.into(), text: true });
+        self.tell_other("room_joined", json!({ "room": room, "server_version": server_version, "flow": form }));
         agent.into_iter().for_each(|agent| self.tell_other("agent_joined", json!({ "identity": agent })));
         for (_, call) in std::mem::take(&mut self.early) {
             self.take_data(call);
@@ -262,7 +274,8 @@ impl RoomPort {
     }
 
     fn fail(&mut self, fault: &RoomFault) {
-        self.log(fault.to_string());
+        let text = fault.text(&self.url, &self.terms);
+        self.log(text.clone());
         let was_open = self.state == State::Open;
         let kind = match &fault.reason {
             _ if was_open => RemoteKind::Lost,
@@ -280,7 +293,7 @@ impl RoomPort {
             | Reason::Peer(_)
             | Reason::Local(_) => RemoteKind::Unreachable,
         };
-        self.end(kind, EndDetail::Pipeline { code: fault.code().as_str().to_owned() }, fault.to_string());
+        self.end(kind, EndDetail::Pipeline { code: fault.code().as_str().to_owned() }, text);
     }
 
     fn end(&mut self, kind: RemoteKind, detail: EndDetail, text: String) {

@@ -85,6 +85,10 @@ pub struct Joined {
     pub agent: Option<String>,
     /// Form of the protocol.
     pub flow: Flow,
+    /// Name of the room; empty where the server tells none.
+    pub room: String,
+    /// Version of the server; empty where it tells none.
+    pub server_version: String,
 }
 
 /// End of a connection, before it is told as that of the call.
@@ -266,7 +270,8 @@ impl RoomCall {
     /// Returns the facts of the room.
     pub fn facts(&self) -> Joined {
         let agent = self.signalling.agent().map(str::to_owned);
-        Joined { sid: self.signalling.own_sid().to_owned(), agent, flow: self.flow }
+        let (room, server_version) = self.signalling.place().clone();
+        Joined { sid: self.signalling.own_sid().to_owned(), agent, flow: self.flow, room, server_version }
     }
 
     /// Returns the figures of the connection that this side hears by.
@@ -400,9 +405,7 @@ impl RoomCall {
         }
         for side in [&self.publisher, &self.subscriber].into_iter().flatten() {
             if let Err(fault) = side.peer.wait_connected(std::time::Duration::ZERO).await {
-                let fault =
-                    if matches!(fault, PeerFault::NotConnected(_)) { PeerFault::NotConnected(within) } else { fault };
-                return Reason::Peer(fault);
+                return Reason::Peer(fault.within(within));
             }
         }
         Reason::Protocol(format!("did not deliver the agent's audio within {} s", within.as_secs_f64()))

@@ -122,6 +122,8 @@ pub struct Signalling {
     round_trip_ms: i64,
     malformed: u64,
     is_joined: bool,
+    /// Name of the room, and version of the server; empty where the server tells none.
+    place: (String, String),
     out: VecDeque<SignalOutput>,
 }
 
@@ -229,6 +231,9 @@ impl Signalling {
         let seconds = |seconds: i32| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         let (interval, patience) = (seconds(join.ping_interval), seconds(join.ping_timeout));
         self.pings = (!interval.is_zero()).then(|| (interval.max(LEAST_PING), patience));
+        let version = join.server_info.map(|info| info.version).filter(|version| !version.is_empty());
+        let name = join.room.map(|room| room.name).unwrap_or_default();
+        self.place = (in_few_words(&name), in_few_words(&version.unwrap_or(join.server_version)));
         self.next_ping = self.pings.map(|(interval, _)| now + interval);
         let servers = join.ice_servers.into_iter().take(MAX_ICE_SERVERS).collect();
         self.out.push_back(SignalOutput::Joined(servers));
@@ -357,6 +362,11 @@ impl Signalling {
     /// Has the present agent stay the agent: the call is up with it.
     pub fn choose_agent(&mut self) {
         self.roster.choose();
+    }
+
+    /// Returns the name of the room and the version of the server; empty where the server tells none.
+    pub fn place(&self) -> &(String, String) {
+        &self.place
     }
 
     /// Returns the name of this side's participant.

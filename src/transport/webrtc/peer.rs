@@ -224,7 +224,11 @@ impl Peer {
             }
         }
         let tally = *self.known.tally.lock();
-        if tally.used == 0 { PeerFault::NoCandidate(tally) } else { fault }
+        match (tally.used, tally.ignored_count()) {
+            (0, _) => PeerFault::NoCandidate(tally),
+            (_, 0) => fault,
+            _ => PeerFault::Unreached(Box::new(fault), tally),
+        }
     }
 
     fn channel(&self, id: ChannelId) -> Result<Arc<dyn DataChannel>, PeerFault> {

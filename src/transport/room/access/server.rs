@@ -10,6 +10,7 @@ use super::token::{RoomKey, admin_token};
 use super::{ANSWER_BYTES, AccessFault, Visit, WAITS_MS, ask};
 use crate::clock::Clock;
 use crate::provider::post::{Poster, Posting};
+use crate::transport::room::fault::place_of;
 
 /// Time for a connection and an answer together.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,7 +31,8 @@ const DEPARTED_S: u32 = 20;
 #[derive(Clone)]
 pub struct RoomServer {
     base: String,
-    host: String,
+    /// Host and port, as failures name the server.
+    place: String,
     key: RoomKey,
     poster: Arc<Poster>,
     clock: Clock,
@@ -52,7 +54,7 @@ impl RoomServer {
         let host = parsed.host_str().filter(|host| !host.is_empty()).ok_or_else(no)?.to_owned();
         let port = parsed.port().map(|port| format!(":{port}")).unwrap_or_default();
         let path = parsed.path().trim_end_matches('/');
-        Ok(RoomServer { base: format!("{scheme}://{host}{port}{path}"), host, key, poster, clock })
+        Ok(RoomServer { base: format!("{scheme}://{host}{port}{path}"), place: place_of(url), key, poster, clock })
     }
 
     /// Creates the room of a visit, with its metadata, and dispatches its agent there. A room that is there already is kept.
@@ -107,7 +109,7 @@ impl RoomServer {
             _ => Err("is no JSON object".to_owned()),
         };
         ask(&self.poster, &self.clock, &posting, attempts, read).await.map_err(|refusal| {
-            let asked = format!("{} at the room server {}", method.rsplit('/').next().unwrap_or(method), self.host);
+            let asked = format!("{} at the room server {}", method.rsplit('/').next().unwrap_or(method), self.place);
             AccessFault { asked, refusal, of_server: true }
         })
     }
@@ -181,7 +183,8 @@ mod tests {
             let fake = FakeServer::start(move |_| (status, body.to_owned())).await;
             let server = at(&fake.base).expect("an address");
             let refused = moving(&server.clock, server.create(&visit())).await.expect_err("it is refused");
-            let expect = format!("CreateRoom at the room server 127.0.0.1: {why}");
+            let place = fake.base.trim_start_matches("http://");
+            let expect = format!("CreateRoom at the room server {place}: {why}");
             assert_eq!((refused.code().as_str(), refused.to_string()), (code, expect));
             assert_eq!(fake.requests().len(), times, "{status}");
             // It ends with the call; a room that is gone is gone.
@@ -193,7 +196,7 @@ mod tests {
         let refused = moving(&closed.clock, closed.create(&visit())).await.expect_err("nobody is there");
         assert_eq!(
             (refused.code().as_str(), refused.to_string().as_str()),
-            (failed, "CreateRoom at the room server 127.0.0.1: no connection: Connection refused (os error 111)")
+            (failed, "CreateRoom at the room server 127.0.0.1:1: no connection: Connection refused (os error 111)")
         );
     }
 }

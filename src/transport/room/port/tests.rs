@@ -37,11 +37,19 @@ fn opening() -> RoomPort {
 
 fn open() -> RoomPort {
     let mut port = opening();
-    let joined = Joined { sid: "PA_1".into(), agent: Some("agent".into()), flow: Flow::Split };
+    let joined = Joined {
+        sid: "PA_1".into(),
+        agent: Some("agent".into()),
+        flow: Flow::Split,
+        room: "room".into(),
+        server_version: "1.9.0".into(),
+    };
     port.open(at(2), Connected { media: MediaParams::new(Codec::Opus), joined, path: None });
     assert_eq!(port.peer().call_id, "PA_1");
     let told = signals(&mut port);
-    assert!(matches!(told[..], [Signal::Answered { text: true, .. }, Signal::Channel { .. }]), "{told:?}");
+    let data = json!({ "room": "room", "server_version": "1.9.0", "flow": "two connections" });
+    assert!(matches!(told[..], [Signal::Answered { text: true, .. }, _, Signal::Channel { .. }]), "{told:?}");
+    assert_eq!(told[1], channel(ChannelEvent::Other { name: "room_joined".into(), data }));
     port
 }
 
@@ -155,6 +163,6 @@ fn a_flood_of_events_is_cut_and_told() {
     let told = outputs(&mut port);
     let warnings = told.iter().filter(|output| matches!(output, PortOutput::Warning(_))).count();
     let events = told.iter().filter(|output| matches!(output, PortOutput::Signal(_))).count();
-    // One was the agent's coming.
-    assert_eq!((warnings, events), (1, MAX_EVENTS - 2));
+    // Two were the joined room and the agent's coming.
+    assert_eq!((warnings, events), (1, MAX_EVENTS - 3));
 }
