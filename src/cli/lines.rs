@@ -259,12 +259,27 @@ impl Lines {
 /// Returns the line of an event that the channel tells; `None`: it has no words of its own.
 fn channel_line(told: &ChannelEvent) -> Option<(Side, String, Kind)> {
     let ChannelEvent::Other { name, data } = told else { return None };
-    if name != "room_joined" {
-        return None;
-    }
     let text = |field: &str| data[field].as_str().filter(|text| !text.is_empty()).unwrap_or("unknown");
-    let (room, version, flow) = (text("room"), text("server_version"), text("flow"));
-    Some((Side::Dh, format!("is in the room {room} (version of the server: {version}; {flow})"), Kind::Act))
+    let (side, words) = match &**name {
+        "room_joined" => {
+            let (room, version, flow) = (text("room"), text("server_version"), text("flow"));
+            (Side::Dh, format!("is in the room {room} (version of the server: {version}; {flow})"))
+        }
+        "agent_joined" => (Side::Agent, format!("is {}", text("identity"))),
+        "agent_rejoined" => {
+            let gap = data["gap_ms"].as_f64().map(|gap_ms| format!(", after {:.2} s", gap_ms / 1000.0));
+            (Side::Agent, format!("is back in the room{}", gap.unwrap_or_default()))
+        }
+        "agent_changed" => (Side::Agent, format!("is {} from now on, in place of {}", text("identity"), text("from"))),
+        "agent_state" => return Some((Side::Agent, format!("is in the state {}", text("state")), Kind::Detail)),
+        "connection_restarts" => {
+            let line = format!("the connection is lost and is taken up again: {}", text("why"));
+            return Some((Side::Engine, line, Kind::Warning));
+        }
+        "connection_restarted" => (Side::Engine, "the connection is back".to_owned()),
+        _ => return None,
+    };
+    Some((side, words, Kind::Act))
 }
 
 /// Returns the line of the caller's words, marked where they were cut off.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use ringer::transport::room::RoomNews;
 use ringer::transport::room::messages::DisconnectReason;
 use ringer::transport::room::signal::RoomEvent;
-use ringer::transport::room::RoomNews;
 use ringer_media::call::{ChannelEvent, EndReason, EventKind};
 use serde_json::json;
 

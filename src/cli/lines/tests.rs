@@ -52,8 +52,20 @@ fn events_of_the_channel_have_their_lines() {
     let joined = json!({ "room": "desk-1", "server_version": "", "flow": "one connection" });
     let expect = "caller: is in the room desk-1 (version of the server: unknown; one connection)";
     check("agent", "channel_event", told("room_joined", joined), expect);
-    let other = told("agent_joined", json!({ "identity": "desk" }));
-    check("agent", "channel_event", other, "agent: channel event: name agent_joined, data identity: desk");
+    for (name, data, expect) in [
+        ("agent_joined", json!({ "identity": "desk" }), "agent: is desk"),
+        ("agent_rejoined", json!({ "identity": "desk", "gap_ms": 120 }), "agent: is back in the room, after 0.12 s"),
+        ("agent_rejoined", json!({ "identity": "desk", "gap_ms": null }), "agent: is back in the room"),
+        ("agent_changed", json!({ "from": "ann", "identity": "desk" }), "agent: is desk from now on, in place of ann"),
+        ("agent_state", json!({ "state": "thinking" }), "agent: is in the state thinking"),
+        ("connection_restarted", json!({}), "engine: the connection is back"),
+    ] {
+        check("agent", "channel_event", told(name, data), expect);
+    }
+    let lost = told("connection_restarts", json!({ "why": "it broke" }));
+    check("agent", "channel_event", lost, "engine: the connection is lost and is taken up again: it broke");
+    let other = told("caller_reported", json!({ "text": "a" }));
+    check("agent", "channel_event", other, "agent: channel event: name caller_reported, data text: a");
 }
 
 #[test]
