@@ -125,7 +125,7 @@ impl Peer {
         media.register_codec(codec, RtpCodecKind::Audio).map_err(refusal)?;
         let connection = PeerConnectionBuilder::new()
             .with_configuration(configuration(&settings))
-            .with_setting_engine(setting_engine())
+            .with_setting_engine(setting_engine(&settings))
             .with_media_engine(media)
             .with_interceptor_registry(Registry::new().with(Slot::Custom(0), tap))
             .with_runtime(runtime.clone())
