@@ -1,8 +1,10 @@
 //! A call to a room: the WebSocket, the peer connections and the way back when one of them is lost.
 
 mod back;
+mod early;
 mod steps;
 
+use std::collections::VecDeque;
 use std::future::pending;
 
 use futures_util::future::BoxFuture;
@@ -132,6 +134,10 @@ pub struct RoomCall {
     is_held: bool,
     /// The call is up: what changes from now on is news.
     is_up: bool,
+    /// Packets that came before it, in order; the oldest are dropped.
+    early: VecDeque<Arrived>,
+    /// Time since which the agent could be heard.
+    up_since: Time,
     packets: mpsc::Sender<Arrived>,
     heard: Option<mpsc::Receiver<Arrived>>,
     /// Number of publishers so far, each of which the pump begins anew for.
@@ -185,6 +191,7 @@ impl RoomCall {
         let carried = match timeout(patience.join, joining).await {
             Ok(None) => {
                 call.is_up = true;
+                call.hear_early();
                 return Ok(call);
             }
             Ok(Some(carried)) => carried,
@@ -237,6 +244,8 @@ impl RoomCall {
             media: None,
             is_held: false,
             is_up: false,
+            early: VecDeque::new(),
+            up_since: now(),
             packets,
             heard: Some(heard),
             generation: 0,
@@ -257,6 +266,11 @@ impl RoomCall {
     /// Returns what was settled for the audio that is sent; whoever attends a room sends before anything is heard.
     pub fn sent_media(&self) -> Option<MediaParams> {
         self.publisher.as_ref()?.peer.media()
+    }
+
+    /// Returns the time since which the agent can be heard.
+    pub fn up_since(&self) -> Time {
+        self.up_since
     }
 
     /// Returns the facts of the room.
@@ -348,6 +362,7 @@ impl RoomCall {
         }
         self.is_up = true;
         self.signalling.choose_agent();
+        self.hear_early();
         Ok(())
     }
 
@@ -451,7 +466,8 @@ impl RoomCall {
 
     fn take_side(&mut self, told: SideNews, is_publisher: bool, news: &NewsSender<RoomNews>) -> Option<Carried> {
         match told {
-            SideNews::Packet(packet) => self.relay(packet, is_publisher),
+            SideNews::Packet(packet) if self.is_up => drop(self.relay(packet, is_publisher)),
+            SideNews::Packet(packet) => self.keep(packet),
             SideNews::Channel(ChannelNews::Message { bytes, .. }) => {
                 let at = now();
                 let names = self.signalling.names(self.tool_topic.as_deref());
@@ -479,8 +495,8 @@ impl RoomCall {
         None
     }
 
-    /// Hands a packet of the server to the pump: those of the agent's track, and reports.
-    fn relay(&mut self, packet: Arrived, is_publisher: bool) {
+    /// Hands a packet of the server to the pump: those of the agent's track, and reports. Returns true if it was handed on.
+    fn relay(&mut self, packet: Arrived, is_publisher: bool) -> bool {
         let source = |at: usize| packet.bytes.get(at..at + 4).and_then(|four| four.first_chunk::<4>());
         let is_agents = |source: Option<&[u8; 4]>| {
             let Some(source) = source.map(|four| u32::from_be_bytes(*four)) else { return false };
@@ -492,9 +508,9 @@ impl RoomCall {
             (true, false) => self.flow == Flow::Joint || is_agents(source(4)),
             (false, _) => is_agents(source(8)),
         };
-        if is_wanted && self.is_up && self.packets.try_send(packet).is_err() {
-            self.lost_packets += 1;
-        }
+        let is_handed_on = is_wanted && self.packets.try_send(packet).is_ok();
+        self.lost_packets += u64::from(is_wanted && !is_handed_on);
+        is_handed_on
     }
 
     async fn press(&mut self, key: char, news: &NewsSender<RoomNews>) {

@@ -12,6 +12,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use ringer_media::leg::MediaParams;
+use ringer_media::time::Time;
 use rtc::interceptor::Slot;
 use rtc::media_stream::MediaStreamTrack;
 use rtc::peer_connection::configuration::RTCOfferOptions;
@@ -39,8 +40,8 @@ use super::candidate::{Admission, Tally};
 use super::description::{self, Kind, OPUS, Remote};
 use super::tap::{Counts, Epoch, Tap};
 use super::{
-    Candidate, ChannelId, ChannelNews, Delivery, GATHERING, MAX_CHANNELS, MAX_MESSAGE, MAX_UNSENT, MediaPeer, Part,
-    PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams, RemoteTrack,
+    Candidate, ChannelId, ChannelNews, Delivery, GATHERING, GATHERING_FIRST, MAX_CHANNELS, MAX_MESSAGE, MAX_UNSENT,
+    MediaPeer, Part, PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams, RemoteTrack,
 };
 use crate::clock::{monotonic, random_bytes};
 use crate::tasks::Tasks;
@@ -92,6 +93,8 @@ struct Known {
     tracks: Mutex<Vec<RemoteTrack>>,
     tally: Mutex<Tally>,
     tasks: Tasks,
+    /// Time at which it was first connected, in nanoseconds; 0 before.
+    connected_at: AtomicU64,
     refused_channels: AtomicU64,
     dropped_messages: AtomicU64,
     long_messages: AtomicU64,
@@ -172,11 +175,13 @@ impl Peer {
         Ok((peer, streams))
     }
 
-    /// Has the local description in force, after as many candidates as [`GATHERING`] brings.
+    /// Has the local description in force, after as many candidates as [`GATHERING`] brings. A room server takes further ones later.
     async fn local(&self) -> Result<String, PeerFault> {
         let mut gathered = self.gathered.clone();
+        let waits_for_all = self.part == Part::Call || self.settings.relay_only;
+        let within = if waits_for_all { GATHERING } else { GATHERING_FIRST };
         // Candidates found later go out by themselves.
-        let _ = timeout(GATHERING, gathered.wait_for(|done| *done)).await;
+        let _ = timeout(within, gathered.wait_for(|done| *done)).await;
         let description = self.connection.local_description().await.ok_or_else(|| refusal("no description"))?;
         if self.settings.relay_only && !description.sdp.contains("a=candidate:") {
             // The other side would look for a path that cannot be.
@@ -408,10 +413,13 @@ impl MediaPeer for Peer {
             let pairs = report.candidate_pairs().filter(|pair| pair.nominated && pair.current_round_trip_time > 0.0);
             let round_trip_ms = pairs.map(|pair| pair.current_round_trip_time * 1000.0).last();
             let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            let moments = [&self.known.connected_at, &self.counts.first_at].map(count);
+            let up_since = moments.into_iter().filter(|at| *at > 0).min().map(Time);
             let path = self.path().await;
             PeerFigures {
                 round_trip_ms,
                 received: count(&self.counts.received),
+                up_since,
                 sent: count(&self.counts.sent),
                 dropped: count(&self.counts.dropped),
                 refused_channels: count(&self.known.refused_channels),
@@ -519,6 +527,10 @@ impl PeerConnectionEventHandler for Callbacks {
     }
 
     async fn on_connection_state_change(&self, state: RTCPeerConnectionState) {
+        if state == RTCPeerConnectionState::Connected {
+            let (none, now) = (0, monotonic().0);
+            let _ = self.0.connected_at.compare_exchange(none, now, Ordering::Relaxed, Ordering::Relaxed);
+        }
         let state = match state {
             RTCPeerConnectionState::Connected => PeerState::Connected,
             RTCPeerConnectionState::Disconnected => PeerState::Quiet,
@@ -577,6 +589,7 @@ fn share(settings: &PeerSettings) -> (Arc<Known>, PeerStreams, mpsc::Sender<supe
         tracks: Mutex::default(),
         tally: Mutex::default(),
         tasks: settings.tasks.clone(),
+        connected_at: AtomicU64::new(0),
         refused_channels: AtomicU64::new(0),
         dropped_messages: AtomicU64::new(0),
         long_messages: AtomicU64::new(0),

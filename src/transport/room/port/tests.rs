@@ -37,10 +37,13 @@ fn opening() -> RoomPort {
 fn open() -> RoomPort {
     let mut port = opening();
     let joined = Joined { sid: "PA_1".into(), agent: Some("agent".into()), flow: Flow::Split };
-    port.open(at(2), Connected { media: MediaParams::new(Codec::Opus), joined, path: None });
+    port.open(at(2), Connected { media: MediaParams::new(Codec::Opus), joined, path: None, up_since: Some(at(1)) });
     assert_eq!(port.peer().call_id, "PA_1");
     let told = signals(&mut port);
-    assert!(matches!(told[..], [Signal::Answered { text: true, .. }, Signal::Channel { .. }]), "{told:?}");
+    assert!(
+        matches!(told[..], [Signal::UpSince(_), Signal::Answered { text: true, .. }, Signal::Channel { .. }]),
+        "{told:?}"
+    );
     port
 }
 
