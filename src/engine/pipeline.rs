@@ -137,7 +137,7 @@ pub(super) fn dial(asking: Asking, mut pump: Pump, line: Line) -> BoxFuture<'sta
         };
         let (media, pc_id) = (pipeline.media(), pipeline.pc_id().map(str::to_owned));
         let figures = pipeline.figures().await;
-        let connected = Connected { media, pc_id, path: figures.path, up_since: figures.up_since };
+        let connected = Connected { media, pc_id, path: figures.path, heard_since: figures.first_at };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = pipeline.run(&mut pump, &mut orders, &told).await;
         let (peer, counts) = (pipeline.figures().await, pipeline.counts());
@@ -164,7 +164,7 @@ pub(super) fn answer(
             Err(fault) => return drop(steps.send(SideNews::of_fault(fault)).await),
         };
         let (figures, pc_id) = (incoming.figures().await, Some(incoming.pc_id.clone()));
-        let connected = Connected { media, pc_id, path: figures.path, up_since: figures.up_since };
+        let connected = Connected { media, pc_id, path: figures.path, heard_since: figures.first_at };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = incoming.run(&mut pump, &mut orders, &told).await;
         let peer = incoming.figures().await;
@@ -185,7 +185,7 @@ mod tests {
     async fn messages_stand_between_the_connection_and_its_end() {
         let (mut side, Line { orders: _orders, told, steps }) = PipelineSide::new();
         told.send(PipelineNews::Restarts);
-        let connected = Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None, up_since: None };
+        let connected = Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None, heard_since: None };
         steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
         steps.send(SideNews::Ended(PipelineEnd::HungUp, None)).await.expect("there is room");
         assert!(matches!(side.next().await, Some(SideNews::Opened(_))));
@@ -201,7 +201,7 @@ mod tests {
             let (mut side, line) = PipelineSide::new();
             if is_open {
                 let connected =
-                    Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None, up_since: None };
+                    Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None, heard_since: None };
                 line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
                 assert!(matches!(side.next().await, Some(SideNews::Opened(_))));
             }

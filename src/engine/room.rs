@@ -132,8 +132,12 @@ pub(super) fn join(joining: Joining, mut pump: Pump, line: Line) -> BoxFuture<'s
             let end = RoomEnd::Failed(RoomFault { step: Step::Agent, reason });
             return drop(steps.send(SideNews::Ended(end, None)).await);
         };
-        let connected =
-            Connected { media, joined: call.facts(), path: call.figures().await.path, up_since: Some(call.up_since()) };
+        let connected = Connected {
+            media,
+            joined: call.facts(),
+            path: call.figures().await.path,
+            heard_since: Some(call.heard_since()),
+        };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = call.run(&mut pump, &mut orders, &told).await;
         let finished = Finished {
@@ -162,7 +166,8 @@ mod tests {
             let (mut side, line) = RoomSide::new();
             if is_open {
                 let joined = Joined { sid: "PA_1".into(), agent: None, flow: Flow::Joint };
-                let connected = Connected { media: MediaParams::new(Codec::Opus), joined, path: None, up_since: None };
+                let connected =
+                    Connected { media: MediaParams::new(Codec::Opus), joined, path: None, heard_since: None };
                 line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
                 assert!(matches!(side.next().await, Some(SideNews::Opened(_))));
             }

@@ -321,8 +321,8 @@ pub struct PeerFigures {
     pub round_trip_ms: Option<f64>,
     /// RTP packets that came.
     pub received: u64,
-    /// Time since which media could come: when it was first connected, or when the first packet came before that was told.
-    pub up_since: Option<Time>,
+    /// Arrival of the first RTP packet.
+    pub first_at: Option<Time>,
     /// RTP packets that were sent.
     pub sent: u64,
     /// Packets of either kind that came and found no room.

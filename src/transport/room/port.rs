@@ -52,8 +52,8 @@ pub struct Connected {
     pub joined: Joined,
     /// Address of this side and that of the server.
     pub path: Option<(SocketAddr, SocketAddr)>,
-    /// Time since which the agent can be heard.
-    pub up_since: Option<Time>,
+    /// Time since which the agent can be heard; `None`: since now.
+    pub heard_since: Option<Time>,
 }
 
 /// The room's side of one call.
@@ -109,7 +109,7 @@ impl RoomPort {
         let form = if flow == Flow::Joint { "one connection" } else { "two connections" };
         self.log(format!("connected to {} by {form}", self.peer.address.as_deref().unwrap_or("an unknown address")));
         self.peer.call_id = sid;
-        connected.up_since.into_iter().for_each(|at| self.signal(Signal::UpSince(at)));
+        self.signal(Signal::UpSince(connected.heard_since.unwrap_or(now).min(now)));
         self.signal(Signal::Answered { code: ANSWERED, leg: connected.media.into(), text: true });
         agent.into_iter().for_each(|agent| self.tell_other("agent_joined", json!({ "identity": agent })));
         for (_, call) in std::mem::take(&mut self.early) {

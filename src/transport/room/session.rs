@@ -137,7 +137,7 @@ pub struct RoomCall {
     /// Packets that came before it, in order; the oldest are dropped.
     early: VecDeque<Arrived>,
     /// Time since which the agent could be heard.
-    up_since: Time,
+    heard_since: Time,
     packets: mpsc::Sender<Arrived>,
     heard: Option<mpsc::Receiver<Arrived>>,
     /// Number of publishers so far, each of which the pump begins anew for.
@@ -245,7 +245,7 @@ impl RoomCall {
             is_held: false,
             is_up: false,
             early: VecDeque::new(),
-            up_since: now(),
+            heard_since: now(),
             packets,
             heard: Some(heard),
             generation: 0,
@@ -269,8 +269,8 @@ impl RoomCall {
     }
 
     /// Returns the time since which the agent can be heard.
-    pub fn up_since(&self) -> Time {
-        self.up_since
+    pub fn heard_since(&self) -> Time {
+        self.heard_since
     }
 
     /// Returns the facts of the room.

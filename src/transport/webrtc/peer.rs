@@ -93,8 +93,6 @@ struct Known {
     tracks: Mutex<Vec<RemoteTrack>>,
     tally: Mutex<Tally>,
     tasks: Tasks,
-    /// Time at which it was first connected, in nanoseconds; 0 before.
-    connected_at: AtomicU64,
     refused_channels: AtomicU64,
     dropped_messages: AtomicU64,
     long_messages: AtomicU64,
@@ -413,13 +411,11 @@ impl MediaPeer for Peer {
             let pairs = report.candidate_pairs().filter(|pair| pair.nominated && pair.current_round_trip_time > 0.0);
             let round_trip_ms = pairs.map(|pair| pair.current_round_trip_time * 1000.0).last();
             let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-            let moments = [&self.known.connected_at, &self.counts.first_at].map(count);
-            let up_since = moments.into_iter().filter(|at| *at > 0).min().map(Time);
             let path = self.path().await;
             PeerFigures {
                 round_trip_ms,
                 received: count(&self.counts.received),
-                up_since,
+                first_at: Some(Time(count(&self.counts.first_at))).filter(|at| at.0 > 0),
                 sent: count(&self.counts.sent),
                 dropped: count(&self.counts.dropped),
                 refused_channels: count(&self.known.refused_channels),
@@ -527,10 +523,6 @@ impl PeerConnectionEventHandler for Callbacks {
     }
 
     async fn on_connection_state_change(&self, state: RTCPeerConnectionState) {
-        if state == RTCPeerConnectionState::Connected {
-            let (none, now) = (0, monotonic().0);
-            let _ = self.0.connected_at.compare_exchange(none, now, Ordering::Relaxed, Ordering::Relaxed);
-        }
         let state = match state {
             RTCPeerConnectionState::Connected => PeerState::Connected,
             RTCPeerConnectionState::Disconnected => PeerState::Quiet,
@@ -589,7 +581,6 @@ fn share(settings: &PeerSettings) -> (Arc<Known>, PeerStreams, mpsc::Sender<supe
         tracks: Mutex::default(),
         tally: Mutex::default(),
         tasks: settings.tasks.clone(),
-        connected_at: AtomicU64::new(0),
         refused_channels: AtomicU64::new(0),
         dropped_messages: AtomicU64::new(0),
         long_messages: AtomicU64::new(0),

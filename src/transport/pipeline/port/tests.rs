@@ -28,7 +28,7 @@ fn open() -> PipelinePort {
     let media = MediaParams::new(Codec::Opus);
     let address = |text: &str| text.parse().expect("an address");
     let path = Some((address("127.0.0.1:8"), address("127.0.0.1:9")));
-    port.open(at(2), Connected { media, pc_id: Some("pc".to_owned()), path, up_since: Some(at(1)) });
+    port.open(at(2), Connected { media, pc_id: Some("pc".to_owned()), path, heard_since: Some(at(1)) });
     let told = signals(&mut port);
     assert_eq!(told[0], Signal::Dialing { address: "http://host:7860/".to_owned() });
     assert_eq!(told[1], Signal::UpSince(at(1)));

@@ -37,7 +37,7 @@ fn opening() -> RoomPort {
 fn open() -> RoomPort {
     let mut port = opening();
     let joined = Joined { sid: "PA_1".into(), agent: Some("agent".into()), flow: Flow::Split };
-    port.open(at(2), Connected { media: MediaParams::new(Codec::Opus), joined, path: None, up_since: Some(at(1)) });
+    port.open(at(2), Connected { media: MediaParams::new(Codec::Opus), joined, path: None, heard_since: Some(at(1)) });
     assert_eq!(port.peer().call_id, "PA_1");
     let told = signals(&mut port);
     assert!(

@@ -17,11 +17,11 @@ impl RoomCall {
 
     /// Hands the pump what the agent sent before the call was up. The call begins with it.
     pub(super) fn hear_early(&mut self) {
-        self.up_since = now();
+        self.heard_since = now();
         for packet in std::mem::take(&mut self.early) {
             let at = packet.at;
             if self.relay(packet, false) {
-                self.up_since = self.up_since.min(at);
+                self.heard_since = self.heard_since.min(at);
             }
         }
     }
