@@ -9,6 +9,7 @@ mod browser;
 mod calls;
 pub mod conversations;
 mod desk;
+mod first_words;
 mod foreign;
 mod guests;
 mod house;

@@ -2,6 +2,7 @@
 //! says what is left.
 
 mod closing;
+mod events;
 mod pipeline;
 mod room;
 mod socket;
@@ -12,8 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use ringer_media::call::{EndReason, Ending, Event, EventKind, RemoteKind, Signal};
+use ringer_media::call::{EndReason, Ending, RemoteKind, Signal};
 use ringer_media::recording::Layout;
+use ringer_media::time::Time;
 use ringer_sip::{CallKey, Hop};
 use rtrb::Consumer;
 use tokio::sync::mpsc;
@@ -139,6 +141,8 @@ pub(super) struct CallTask {
     hangups: mpsc::Receiver<EndReason>,
     dialled_at_ms: Option<i64>,
     connected_at_ms: Option<i64>,
+    /// Time since which media could come, where that was before the first tick of the call.
+    up_since: Option<Time>,
     /// Nanoseconds by which the wall clock was ahead of the media threads' clock when the call connected.
     ahead_ns: i64,
     port: Port,
@@ -200,6 +204,7 @@ impl CallTask {
             hangups,
             dialled_at_ms: None,
             connected_at_ms: None,
+            up_since: None,
             ahead_ns: 0,
             port,
             keys,
@@ -287,6 +292,10 @@ impl CallTask {
                 let text = self.can_hear_words(leg.heard_rate_hz());
                 self.tell(ToShard::Signal(self.no, Signal::Answered { code, leg, text }));
                 self.keys.iter_mut().for_each(Keys::miss_from_now);
+            }
+            PortOutput::Signal(Signal::UpSince(at)) => {
+                self.up_since = Some(at);
+                self.tell(ToShard::Signal(self.no, Signal::UpSince(at)));
             }
             PortOutput::Signal(signal) => self.tell(ToShard::Signal(self.no, signal)),
             PortOutput::Media(plan) => {
@@ -414,33 +423,6 @@ impl CallTask {
             FromShard::Frames(_) => self.exchange_frames().await,
             FromShard::Gone(_) => {}
         }
-    }
-
-    async fn event(&mut self, event: Event) {
-        if matches!(event.what, EventKind::Connected { .. }) {
-            let at = self.services.clock.now_ms();
-            self.connected_at_ms = Some(at);
-            self.ahead_ns = self.services.clock.ahead_ns();
-            self.services.counters.connected(self.dialled_at_ms.map(|from| at - from));
-            self.unsaid = Some(at);
-            if self.keys.as_ref().is_none_or(|keys| !keys.are_missing()) {
-                self.say_connected();
-            }
-        }
-        if let Port::Pipeline(port) = &mut self.port {
-            port.own_event(&event);
-            self.drain_port().await;
-        }
-        if matches!(event.what, EventKind::Ended { .. }) {
-            self.add_unfinished_tools(event.sample);
-        }
-        self.add(event);
-    }
-
-    /// Adds an event to the journal, and tells of it.
-    fn add(&mut self, event: Event) {
-        let entry = self.files.journal.add(event);
-        let _ = self.news.try_send(CallUpdate::Event(entry));
     }
 
     async fn follow_sip(&mut self, of: Of, news: News) {

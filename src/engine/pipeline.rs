@@ -132,7 +132,8 @@ pub(super) fn dial(asking: Asking, mut pump: Pump, line: Line) -> BoxFuture<'sta
             Err(fault) => return drop(steps.send(SideNews::of_fault(fault)).await),
         };
         let (media, pc_id) = (pipeline.media(), pipeline.pc_id().map(str::to_owned));
-        let connected = Connected { media, pc_id, path: pipeline.figures().await.path };
+        let figures = pipeline.figures().await;
+        let connected = Connected { media, pc_id, path: figures.path, heard_since: figures.first_at };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = pipeline.run(&mut pump, &mut orders, &told).await;
         let (peer, counts) = (pipeline.figures().await, pipeline.counts());
@@ -158,7 +159,8 @@ pub(super) fn answer(
             Ok(media) => media,
             Err(fault) => return drop(steps.send(SideNews::of_fault(fault)).await),
         };
-        let connected = Connected { media, pc_id: Some(incoming.pc_id.clone()), path: incoming.figures().await.path };
+        let (figures, pc_id) = (incoming.figures().await, Some(incoming.pc_id.clone()));
+        let connected = Connected { media, pc_id, path: figures.path, heard_since: figures.first_at };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = incoming.run(&mut pump, &mut orders, &told).await;
         let peer = incoming.figures().await;
@@ -179,7 +181,7 @@ mod tests {
     async fn messages_stand_between_the_connection_and_its_end() {
         let (mut side, Line { orders: _orders, told, steps }) = PipelineSide::new();
         told.send(PipelineNews::Restarts);
-        let connected = Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None };
+        let connected = Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None, heard_since: None };
         steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
         steps.send(SideNews::Ended(PipelineEnd::HungUp, None)).await.expect("there is room");
         assert!(matches!(side.next().await, Some(SideNews::Opened(_))));
@@ -194,7 +196,8 @@ mod tests {
         for (is_open, code) in [(false, "BRIDGE_PRE_START_FAILED"), (true, "INTERNAL_ERROR")] {
             let (mut side, line) = PipelineSide::new();
             if is_open {
-                let connected = Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None };
+                let connected =
+                    Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None, heard_since: None };
                 line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
                 assert!(matches!(side.next().await, Some(SideNews::Opened(_))));
             }

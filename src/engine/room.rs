@@ -128,7 +128,12 @@ pub(super) fn join(joining: Joining, mut pump: Pump, line: Line) -> BoxFuture<'s
             let end = RoomEnd::Failed(RoomFault { step: Step::Agent, reason });
             return drop(steps.send(SideNews::Ended(end, None)).await);
         };
-        let connected = Connected { media, joined: call.facts(), path: call.figures().await.path };
+        let connected = Connected {
+            media,
+            joined: call.facts(),
+            path: call.figures().await.path,
+            heard_since: Some(call.heard_since()),
+        };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = call.run(&mut pump, &mut orders, &told).await;
         let finished = Finished {
@@ -163,7 +168,8 @@ mod tests {
                     room: String::new(),
                     server_version: String::new(),
                 };
-                let connected = Connected { media: MediaParams::new(Codec::Opus), joined, path: None };
+                let connected =
+                    Connected { media: MediaParams::new(Codec::Opus), joined, path: None, heard_since: None };
                 line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
                 assert!(matches!(side.next().await, Some(SideNews::Opened(_))));
             }

@@ -362,7 +362,10 @@ impl Shard {
             match &mut live.media {
                 MediaPath::Rings(rings) => rings.receive(&mut live.call, now),
                 MediaPath::Packets(rings) => {
-                    while let Some(packet) = rings.next_packet() {
+                    // Others wait in the ring, and behind it, as long as the call takes none.
+                    while live.call.takes_packets()
+                        && let Some(packet) = rings.next_packet()
+                    {
                         let (path, arrived, bytes) = (packet.path, packet.at, packet.bytes());
                         if let Some(packet_tap) = &mut live.packet_tap {
                             packet_tap.capture_received(path, self.kernel.wall_ns(arrived), bytes);

@@ -50,6 +50,9 @@ pub const CONSENT: Duration = Duration::from_secs(10);
 /// Longest wait for local candidates before an offer or an answer goes out without the missing ones.
 pub const GATHERING: Duration = Duration::from_secs(2);
 
+/// The same where candidates may follow by themselves: those of this machine are there by then.
+pub const GATHERING_FIRST: Duration = Duration::from_millis(20);
+
 /// Reason for which a peer connection does not come about, or ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerFault {
@@ -333,6 +336,8 @@ pub struct PeerFigures {
     pub round_trip_ms: Option<f64>,
     /// RTP packets that came.
     pub received: u64,
+    /// Arrival of the first RTP packet.
+    pub first_at: Option<Time>,
     /// RTP packets that were sent.
     pub sent: u64,
     /// Packets of either kind that came and found no room.
@@ -351,7 +356,7 @@ pub struct PeerFigures {
 
 /// A peer connection with one microphone track of Opus. Dropping it closes it.
 pub trait MediaPeer: Send + Sync {
-    /// Makes an offer with the candidates that were found within [`GATHERING`]; `restart`: new ICE credentials and sockets.
+    /// Makes an offer with the candidates that were found within [`GATHERING`], or [`GATHERING_FIRST`] for a room; `restart`: new ICE credentials and sockets.
     ///
     /// # Errors
     /// The library's.

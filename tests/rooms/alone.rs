@@ -2,3 +2,4 @@
 
 mod figures;
 mod greeting;
+pub mod setup;

@@ -28,6 +28,10 @@ pub struct Phone {
     rings: PacketRings,
     /// Frequency that is sent, in Hz; 0: silence.
     pub tone_hz: f64,
+    /// Sound that is sent in place of the tone: the sample at each position.
+    pub sound: Option<fn(usize) -> i16>,
+    /// Timestamp of the first packet that was sent.
+    pub first: Option<u32>,
     at: usize,
     /// Samples at 16 kHz.
     pub heard: Vec<i16>,
@@ -39,17 +43,21 @@ impl Phone {
         let bell = Arc::<Bell>::default();
         let (rings, peer) = packet_rings(bell.waker());
         let leg = RtpLeg::new(media, Seed(seed), monotonic());
-        (Phone { leg, rings, tone_hz, at: 0, heard: Vec::new() }, Pump::new(peer, bell))
+        (Phone { leg, rings, tone_hz, sound: None, first: None, at: 0, heard: Vec::new() }, Pump::new(peer, bell))
     }
 
     /// Runs one 20 ms tick.
     pub fn tick(&mut self) {
         let now = monotonic();
         let step = TAU * self.tone_hz / 16_000.0;
-        let pcm: Frame = std::array::from_fn(|n| (6000.0 * (step * (self.at + n) as f64).sin()) as i16);
+        let tone = |at: usize| (6000.0 * (step * at as f64).sin()) as i16;
+        let pcm: Frame =
+            std::array::from_fn(|n| self.sound.map_or_else(|| tone(self.at + n), |sound| sound(self.at + n)));
         self.at += FRAME;
         self.leg.send(now, &pcm);
         while let Some(packet) = self.leg.packet() {
+            let timestamp = packet.get(4..8).and_then(|four| four.try_into().ok()).map(u32::from_be_bytes);
+            self.first = self.first.or(timestamp);
             self.rings.send(now, MediaChannel::Rtp, packet);
         }
         if let Some(report) = self.leg.report(now, 0) {

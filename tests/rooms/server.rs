@@ -70,6 +70,8 @@ pub struct Room {
     pub api: Mutex<Vec<(String, Value)>>,
     /// Times at which tracks were up, in order: their first packet had come, and everybody was told.
     pub tracks_up: Mutex<Vec<Time>>,
+    /// Participants for whom a track began, and the timestamp of its first packet that was passed on to them.
+    pub begun: Mutex<Vec<(String, u32)>>,
 }
 
 /// The server, until it is dropped.
@@ -117,6 +119,17 @@ impl RoomServer {
 
     pub fn change(&self, change: impl FnOnce(&mut Behaviour)) {
         change(&mut lock(&self.room.behaviour));
+    }
+
+    /// Waits until a track is up.
+    pub async fn wait_track(&self) {
+        let waited = tokio::time::timeout(super::phone::PATIENCE, async {
+            let mut looks = tokio::time::interval(Duration::from_millis(20));
+            while lock(&self.room.tracks_up).is_empty() {
+                looks.tick().await;
+            }
+        });
+        waited.await.expect("a track comes up");
     }
 
     /// Cuts the WebSocket of a participant, whose media go on.

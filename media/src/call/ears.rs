@@ -1,12 +1,15 @@
 //! Analysis of the received audio, and the audio received just before a segment is confirmed.
 
+use std::time::Duration;
+
+use super::phase::Earlier;
 use super::spec::Ears;
-use super::{Call, EventKind, Output, Percept, Phase, Side};
+use super::{Call, EventKind, Output, Percept, Phase, Side, TICK};
 use crate::connection::Arrival;
 use crate::dtmf::{Detected, Detector};
 use crate::echo::{EchoFigures, EchoGuard};
 use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, SILENCE, Sample};
-use crate::leg::{HeardFrame, HeardKind, Scratch};
+use crate::leg::{HeardFrame, HeardKind, Leg, Scratch};
 use crate::line_tones::{LineTone, LineTones};
 use crate::time::Time;
 use crate::vad::Edge;
@@ -17,6 +20,13 @@ const PAST: usize = 20;
 const LEAD: Sample = 200 * PER_MS;
 /// Longest stretch of concealed audio that is not reported, in samples.
 const SHORT_UNDERRUN: Sample = 40 * PER_MS;
+
+/// Ticks from before the connection that are listened to in one tick: their audio has to fit into the window of the recording.
+const AT_ONCE: usize = 5;
+/// Age below which the newest packet is one of now.
+const FRESH: Duration = Duration::from_millis(60);
+/// Packets are taken up to this time ahead of the tick that is listened to, so that the jitter buffer holds them.
+const MOST_AHEAD: Duration = Duration::from_millis(400);
 
 /// Tones of the network are looked for until here (60 s after the answer): a greeting and its beep are over by then.
 const LINE_TONES_UNTIL: Sample = 60_000 * PER_MS;
@@ -198,6 +208,40 @@ impl Call {
             Phase::Dialing { .. } => return self.listen_early(now),
             _ => return,
         }
+        if self.catch_up(now) {
+            self.listen_at(now, self.frame_at);
+        }
+    }
+
+    /// Listens to ticks before the present one, in which packets came before the call was up. Returns true when none is left.
+    fn catch_up(&mut self, now: Time) -> bool {
+        let Some(Earlier { mut next, sign: before }) = self.waits.earlier.take() else { return true };
+        let sign = self.leg.as_ref().and_then(Leg::last_sign);
+        // Behind packets of that time others may be on their way.
+        let is_over = sign == before || sign.is_none_or(|at| now.since(at) < FRESH);
+        let to = if is_over { now } else { sign.unwrap_or(now) };
+        for _ in 0..AT_ONCE {
+            if next + TICK > to {
+                break;
+            }
+            let listened_to = self.sample(next) + FRAME as Sample;
+            self.listen_at(next, listened_to);
+            next = next + TICK;
+        }
+        let is_done = is_over && next + TICK > now;
+        self.waits.earlier = (!is_done).then_some(Earlier { next, sign });
+        is_done
+    }
+
+    /// True while the call takes packets: it has a leg, and is not far behind those that it took.
+    pub fn takes_packets(&self) -> bool {
+        let Some(Leg::Rtp(leg)) = &self.leg else { return false };
+        let Some(Earlier { next, .. }) = self.waits.earlier else { return true };
+        leg.last_sign().is_none_or(|sign| sign.since(next) < MOST_AHEAD)
+    }
+
+    /// Hears the 20 ms of the tick at `now`; what is recorded may be handed out by the position `listened_to`.
+    fn listen_at(&mut self, now: Time, listened_to: Sample) {
         let Some(leg) = &mut self.leg else { return };
         let mut room = Scratch::default();
         let heard = leg.listen(now, &mut room);
@@ -205,7 +249,8 @@ impl Call {
         self.record(&heard);
         self.account(&heard, now);
         self.perceive(&heard, now);
-        self.report(now);
+        self.tell_network(now);
+        self.listened_to = listened_to;
     }
 
     /// Moves the positions of all audio heard before by this many samples back, as the jitter buffer has become shallower.
@@ -299,12 +344,6 @@ impl Call {
     fn take_percept(&mut self, percept: Percept) {
         self.floor().perceive(percept);
         self.carry_out();
-    }
-
-    /// Reports network figures once a second; what is recorded up to here may be handed out.
-    fn report(&mut self, now: Time) {
-        self.tell_network(now);
-        self.listened_to = self.frame_at;
     }
 
     /// Notes a digit that this side sends as a tone.

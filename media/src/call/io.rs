@@ -110,6 +110,9 @@ pub enum Signal {
     /// The other side can speak from now on, though the call is not up yet. Of several before the answer the last one counts; after
     /// it they are passed over.
     Ready,
+    /// Media of the other side could come since this time, on a channel that was open before its answer. Sample 0 is then as many
+    /// ticks before the first that sends, at most 10 s. After the answer it is passed over.
+    UpSince(Time),
     /// The call is up: the answer arrived (caller), or ACK-able answer was sent (answerer).
     Answered {
         /// Status code of the channel: of SIP, or of HTTP where a WebSocket was opened (101).

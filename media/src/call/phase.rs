@@ -8,7 +8,7 @@ use super::io::{Control, HangupCause, MediaChannel, Output, Signal};
 use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::transfer::Target;
-use super::{Call, ms, ntp};
+use super::{Call, TICK, ms, ntp};
 use crate::connection::Connection;
 use crate::frame::{FRAME, RATE_HZ, Sample};
 use crate::leg::{Leg, LegParams};
@@ -21,6 +21,18 @@ use std::time::Duration;
 const LAST_WORDS: Duration = Duration::from_millis(1500);
 /// Most signals that may come between an answer and the tick that makes it the connection.
 const MOST_BEHIND: usize = 32;
+
+/// Longest time before the connection for which audio of the other side has a place in the call.
+const MOST_BEFORE: Duration = Duration::from_secs(10);
+
+/// Progress of listening to what came before the connection.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Earlier {
+    /// Time of the next tick that is to be listened to.
+    pub next: Time,
+    /// Newest sign of the other side at the last listening.
+    pub sign: Option<Time>,
+}
 
 /// Phase of the call, from dialling to the end.
 #[derive(Debug)]
@@ -68,6 +80,8 @@ pub(super) struct Waits {
     pub media_at: Option<Time>,
     /// Position of the next report of network figures.
     pub network_at: Sample,
+    /// Ticks from before the connection that are still to be listened to; before it, the time of the first.
+    pub earlier: Option<Earlier>,
     /// Keys that handshakes have brought, of RTP and of reports: for the leg that begins.
     pub keys: [Option<SrtpParams>; 2],
 }
@@ -101,6 +115,9 @@ impl Call {
             Signal::Ready if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
                 self.waits.before.retain(|(_, _, what)| !matches!(what, EventKind::Ready));
                 self.waits.before.push((now, Side::Engine, EventKind::Ready));
+            }
+            Signal::UpSince(at) if !self.phase.is_connected() => {
+                self.waits.earlier = Some(Earlier { next: at, sign: None });
             }
             Signal::Answered { code, leg, text } if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
                 self.waits.answered = Some((code, leg));
@@ -156,6 +173,7 @@ impl Call {
             Signal::Ended(remote) => self.remote_end(now, remote),
             Signal::EarlyMedia { .. }
             | Signal::Ready
+            | Signal::UpSince(_)
             | Signal::Answered { .. }
             | Signal::Digit { .. }
             | Signal::DigitMessage { .. }
@@ -205,13 +223,12 @@ impl Call {
     }
 
     fn connect(&mut self, now: Time, code: u16, params: LegParams) {
-        self.origin = now;
-        self.frame_at = 0;
+        self.begin_clock(now);
         self.ears.line = LineTones::default();
         let keyed = self.with_keys(params);
         match &mut self.leg {
-            Some(leg) if leg.params() == keyed => leg.set_origin(now),
-            _ => self.begin_leg(params, now),
+            Some(leg) if leg.params() == keyed => leg.set_origin(self.origin),
+            _ => self.begin_leg(params, self.origin),
         }
         self.floor.mouth = Mouth::new(&self.spec, params.rate_hz());
         self.connection = Connection::new(&self.spec.connection, self.spec.seed).map(Box::new);
@@ -225,6 +242,15 @@ impl Call {
         floor.begin_call(extension.as_deref());
         floor.prepare_audio();
         self.carry_out();
+    }
+
+    /// Makes this tick the first that sends. Sample 0 is there, or where media could come before it.
+    fn begin_clock(&mut self, now: Time) {
+        let since = self.waits.earlier.take().map_or(now, |earlier| earlier.next);
+        let before = now.since(since).min(MOST_BEFORE).as_nanos().div_ceil(TICK.as_nanos()) as u32;
+        self.origin = Time(now.0.saturating_sub((TICK * before).as_nanos() as u64));
+        self.frame_at = Sample::from(before) * FRAME as Sample;
+        self.waits.earlier = (before > 0).then_some(Earlier { next: self.origin, sign: None });
     }
 
     fn tell_before(&mut self) {

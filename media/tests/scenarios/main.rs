@@ -2,6 +2,7 @@
 //! checked for each of them. `SCENARIO=name cargo test -p ringer-media --test scenarios` runs those whose name holds
 //! `name` and shows their timelines.
 
+mod before;
 mod channel;
 mod concealed;
 mod connection;

@@ -64,6 +64,8 @@ pub struct Connected {
     pub pc_id: Option<String>,
     /// Address of this side and that of the other one.
     pub path: Option<(SocketAddr, SocketAddr)>,
+    /// Time since which the agent can be heard; `None`: since now.
+    pub heard_since: Option<Time>,
 }
 
 /// The pipeline's side of one call.
@@ -134,6 +136,7 @@ impl PipelinePort {
         self.peer.address = connected.path.map(|(_, there)| there.to_string());
         self.peer.call_id = connected.pc_id.unwrap_or_default();
         self.log(format!("connected to {}", self.peer.address.as_deref().unwrap_or("an unknown address")));
+        self.signal(Signal::UpSince(connected.heard_since.unwrap_or(now).min(now)));
         self.signal(Signal::Answered { code: ANSWERED, leg: connected.media.into(), text: true });
     }
 

@@ -52,6 +52,8 @@ pub struct Connected {
     pub joined: Joined,
     /// Address of this side and that of the server.
     pub path: Option<(SocketAddr, SocketAddr)>,
+    /// Time since which the agent can be heard; `None`: since now.
+    pub heard_since: Option<Time>,
 }
 
 /// The room's side of one call.
@@ -118,6 +120,7 @@ impl RoomPort {
         let form = if flow == Flow::Joint { "one connection" } else { "two connections" };
         self.log(format!("connected to {} by {form}", self.peer.address.as_deref().unwrap_or("an unknown address")));
         self.peer.call_id = sid;
+        self.signal(Signal::UpSince(connected.heard_since.unwrap_or(now).min(now)));
         self.signal(Signal::Answered { code: ANSWERED, leg: connected.media.into(), text: true });
         self.tell_other("room_joined", json!({ "room": room, "server_version": server_version, "flow": form }));
         agent.into_iter().for_each(|agent| self.tell_other("agent_joined", json!({ "identity": agent })));

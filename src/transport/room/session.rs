@@ -1,8 +1,10 @@
 //! A call to a room: the WebSocket, the peer connections and the way back when one of them is lost.
 
 mod back;
+mod packets;
 mod steps;
 
+use std::collections::VecDeque;
 use std::future::pending;
 
 use futures_util::future::BoxFuture;
@@ -139,6 +141,10 @@ pub struct RoomCall {
     is_held: bool,
     /// The call is up: what changes from now on is news.
     is_up: bool,
+    /// Packets that came before it, in order; the oldest are dropped.
+    early: VecDeque<Arrived>,
+    /// Time since which the agent could be heard.
+    heard_since: Time,
     packets: mpsc::Sender<Arrived>,
     heard: Option<mpsc::Receiver<Arrived>>,
     /// Number of publishers so far, each of which the pump begins anew for.
@@ -192,6 +198,7 @@ impl RoomCall {
         let carried = match timeout(patience.join, joining).await {
             Ok(None) => {
                 call.is_up = true;
+                call.hear_early();
                 return Ok(call);
             }
             Ok(Some(carried)) => carried,
@@ -245,6 +252,8 @@ impl RoomCall {
             media: None,
             is_held: false,
             is_up: false,
+            early: VecDeque::new(),
+            heard_since: now(),
             packets,
             heard: Some(heard),
             generation: 0,
@@ -265,6 +274,11 @@ impl RoomCall {
     /// Returns what was settled for the audio that is sent; whoever attends a room sends before anything is heard.
     pub fn sent_media(&self) -> Option<MediaParams> {
         self.publisher.as_ref()?.peer.media()
+    }
+
+    /// Returns the time since which the agent can be heard.
+    pub fn heard_since(&self) -> Time {
+        self.heard_since
     }
 
     /// Returns the facts of the room.
@@ -357,6 +371,7 @@ impl RoomCall {
         }
         self.is_up = true;
         self.signalling.choose_agent();
+        self.hear_early();
         Ok(())
     }
 
@@ -465,7 +480,8 @@ impl RoomCall {
 
     fn take_side(&mut self, told: SideNews, is_publisher: bool, news: &NewsSender<RoomNews>) -> Option<Carried> {
         match told {
-            SideNews::Packet(packet) => self.relay(packet, is_publisher),
+            SideNews::Packet(packet) if self.is_up => drop(self.relay(packet, is_publisher)),
+            SideNews::Packet(packet) => self.keep(packet),
             SideNews::Channel(ChannelNews::Message { bytes, .. }) => {
                 let at = now();
                 let names = self.signalling.names(self.tool_topic.as_deref());
@@ -491,37 +507,6 @@ impl RoomCall {
             SideNews::Channel(_) | SideNews::State(_) => {}
         }
         None
-    }
-
-    /// Hands a packet of the server to the pump: those of the agent's track, and reports.
-    fn relay(&mut self, packet: Arrived, is_publisher: bool) {
-        let source = |at: usize| packet.bytes.get(at..at + 4).and_then(|four| four.first_chunk::<4>());
-        let is_agents =
-            |source: Option<&[u8; 4]>| source.is_some_and(|four| self.voices.has(u32::from_be_bytes(*four)));
-        let is_report_on_own = packet.is_report && is_publisher && self.flow == Flow::Split;
-        let is_wanted = match packet.is_report {
-            true => is_report_on_own || self.flow == Flow::Joint || is_agents(source(4)),
-            false => is_agents(source(8)),
-        };
-        if !is_wanted || !self.is_up {
-            return;
-        }
-        let packet = match packet.is_report {
-            true => {
-                let mut report = packet;
-                if is_agents(report.bytes.get(4..8).and_then(|four| four.first_chunk::<4>())) {
-                    self.voices.rename_report(&mut report);
-                }
-                Some(report)
-            }
-            false => {
-                self.heard_at = Some(packet.at);
-                self.voices.take(packet)
-            }
-        };
-        if packet.is_some_and(|packet| self.packets.try_send(packet).is_err()) {
-            self.lost_packets += 1;
-        }
     }
 
     async fn press(&mut self, key: char, news: &NewsSender<RoomNews>) {

@@ -1,7 +1,12 @@
 //! One peer connection to a room server, and the servers that help to find a path to it.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
 
 use super::messages::{IceServerInfo, SignalTarget};
 use crate::config::Secret;
@@ -13,8 +18,15 @@ use crate::transport::webrtc::{
 /// Candidates that may wait for the first description.
 const MAX_EARLY: usize = 32;
 
-/// Addresses of helping servers that are used.
+/// Helping servers that are used, and addresses of each.
+const MAX_SERVERS: usize = 8;
 const MAX_URLS: usize = 4;
+
+/// Longest time for looking up the name of a relay that the room server names: orders and signs of life wait meanwhile.
+const LOOKING_UP: Duration = Duration::from_secs(2);
+
+/// The same for a server that only tells this side its own address, which the room server learns from any packet.
+const LOOKING_UP_STUN: Duration = Duration::from_millis(100);
 
 /// News of a peer connection.
 pub(super) enum SideNews {
@@ -35,6 +47,8 @@ pub(super) struct Side {
     streams: PeerStreams,
     is_described: bool,
     early: Vec<Candidate>,
+    /// Candidates of this side that the description did not have.
+    late: VecDeque<Candidate>,
     /// True once the guard has allowed the path in use.
     is_judged: bool,
 }
@@ -44,13 +58,21 @@ impl Side {
     pub async fn new(settings: PeerSettings, part: Part) -> Result<Side, PeerFault> {
         let target = if part == Part::Subscriber { SignalTarget::Subscriber } else { SignalTarget::Publisher };
         let (peer, streams) = Peer::with_part(settings, part).await?;
-        Ok(Side { target, peer: Arc::new(peer), streams, is_described: false, early: Vec::new(), is_judged: false })
+        Ok(Side {
+            target,
+            peer: Arc::new(peer),
+            streams,
+            is_described: false,
+            early: Vec::new(),
+            late: VecDeque::new(),
+            is_judged: false,
+        })
     }
 
     /// Makes an offer with the candidates that were found.
     pub async fn offer(&mut self) -> Result<String, PeerFault> {
         let sdp = self.peer.offer(false).await?;
-        self.forget_candidates();
+        self.forget_candidates(&sdp);
         Ok(sdp)
     }
 
@@ -63,7 +85,7 @@ impl Side {
     /// Takes an offer. Returns the answer.
     pub async fn answer(&mut self, sdp: &str) -> Result<String, PeerFault> {
         let answer = self.peer.answer(sdp).await?;
-        self.forget_candidates();
+        self.forget_candidates(&answer);
         self.add_early().await?;
         Ok(answer)
     }
@@ -96,6 +118,9 @@ impl Side {
                 Err(fault) => return SideNews::Refused(fault),
             }
         }
+        if let Some(candidate) = self.late.pop_front() {
+            return SideNews::Candidate(candidate);
+        }
         let PeerStreams { state, candidates, packets, channels } = &mut self.streams;
         tokio::select! {
             changed = state.changed() => match changed {
@@ -121,25 +146,31 @@ impl Side {
     }
 
     /// Forgets candidates that are in the description anyway.
-    fn forget_candidates(&mut self) {
-        while self.streams.candidates.try_recv().is_ok() {}
+    fn forget_candidates(&mut self, sdp: &str) {
+        while let Ok(candidate) = self.streams.candidates.try_recv() {
+            if !sdp.contains(&candidate.line) {
+                self.late.push_back(candidate);
+            }
+        }
     }
 }
 
-/// Returns the servers that the room server names, as far as they can be used and the guard allows their addresses.
+/// Returns the servers that the room server names, as far as they can be used and the guard allows their addresses. Names are looked
+/// up at once; one that is not found in time is left out.
 pub(super) async fn helpers(told: Vec<IceServerInfo>, guard: &Guard) -> Vec<IceServer> {
-    let mut found = Vec::new();
-    for server in told {
-        let mut urls = Vec::new();
-        for url in server.urls.iter().take(MAX_URLS) {
-            urls.extend(allowed_url(url, guard).await);
-        }
+    let look_up = async |url: &String| {
+        let within = if url.starts_with("stun:") { LOOKING_UP_STUN } else { LOOKING_UP };
+        timeout(within, allowed_url(url, guard)).await.ok().flatten()
+    };
+    let found =
+        join_all(told.iter().take(MAX_SERVERS).map(|server| join_all(server.urls.iter().take(MAX_URLS).map(look_up))))
+            .await;
+    let usable = told.into_iter().zip(found).filter_map(|(server, found)| {
+        let urls: Vec<String> = found.into_iter().flatten().collect();
         let credential = (!server.credential.is_empty()).then(|| Secret::new(server.credential));
-        if !urls.is_empty() {
-            found.push(IceServer { urls, username: server.username, credential });
-        }
-    }
-    found
+        (!urls.is_empty()).then(|| IceServer { urls, username: server.username, credential })
+    });
+    usable.collect()
 }
 
 /// Returns the address of a server (RFC 7064, RFC 7065) with the host looked up; `None` for one that is not used.
@@ -167,6 +198,16 @@ async fn allowed_url(url: &str, guard: &Guard) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A name that nobody knows is left out long before the names of relays would be.
+    #[tokio::test]
+    async fn names_of_stun_servers_are_not_waited_for() {
+        let guard = Guard::new(true).with_names(|_| Box::pin(std::future::pending()));
+        let told = |url: &str| IceServerInfo { urls: vec![url.to_owned(); 2], ..IceServerInfo::default() };
+        let all = ["stun:a.example", "stun:127.0.0.1:9", "stun:b.example"].map(told).to_vec();
+        let found = timeout(LOOKING_UP, helpers(all, &guard)).await.expect("in time");
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
 
     #[tokio::test]
     async fn helping_servers_are_judged() {

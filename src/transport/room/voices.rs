@@ -117,7 +117,7 @@ impl Numbering {
 #[derive(Default)]
 pub(super) struct Voices {
     tracks: Vec<Track>,
-    /// What is known of each track, in the same order; empty while there is one alone.
+    /// State of each track, in the same order; empty while there is one alone.
     voices: Vec<Voice>,
     numbering: Numbering,
     /// Payload type of the stream: that of the first track.
@@ -174,7 +174,7 @@ impl Voices {
         }
         let payload_at = payload_at(&packet.bytes)?;
         self.voices[at].hear(packet.at, packet.bytes.get(payload_at.clone())?);
-        if self.followed(packet.at) != at {
+        if self.leader(packet.at) != at {
             return None;
         }
         let mut pcm: Vec<i16> = Vec::new();
@@ -202,7 +202,7 @@ impl Voices {
     }
 
     /// Returns the track whose packets the stream follows: the first one that sends.
-    fn followed(&self, now: Time) -> usize {
+    fn leader(&self, now: Time) -> usize {
         let sends = |voice: &Voice| voice.last.is_some_and(|last| now.since(last) < LOST);
         self.voices.iter().position(sends).unwrap_or(0)
     }

@@ -12,6 +12,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use ringer_media::leg::MediaParams;
+use ringer_media::time::Time;
 use rtc::interceptor::Slot;
 use rtc::media_stream::MediaStreamTrack;
 use rtc::peer_connection::configuration::RTCOfferOptions;
@@ -39,8 +40,8 @@ use super::candidate::{Admission, Tally};
 use super::description::{self, Kind, OPUS, Remote};
 use super::tap::{Counts, Epoch, Tap};
 use super::{
-    Candidate, ChannelId, ChannelNews, Delivery, GATHERING, MAX_CHANNELS, MAX_MESSAGE, MAX_UNSENT, MediaPeer, Part,
-    PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams, RemoteTrack,
+    Candidate, ChannelId, ChannelNews, Delivery, GATHERING, GATHERING_FIRST, MAX_CHANNELS, MAX_MESSAGE, MAX_UNSENT,
+    MediaPeer, Part, PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams, RemoteTrack,
 };
 use crate::clock::{monotonic, random_bytes};
 use crate::tasks::Tasks;
@@ -125,7 +126,7 @@ impl Peer {
         media.register_codec(codec, RtpCodecKind::Audio).map_err(refusal)?;
         let connection = PeerConnectionBuilder::new()
             .with_configuration(configuration(&settings))
-            .with_setting_engine(setting_engine())
+            .with_setting_engine(setting_engine(&settings))
             .with_media_engine(media)
             .with_interceptor_registry(Registry::new().with(Slot::Custom(0), tap))
             .with_runtime(runtime.clone())
@@ -172,11 +173,13 @@ impl Peer {
         Ok((peer, streams))
     }
 
-    /// Has the local description in force, after as many candidates as [`GATHERING`] brings.
+    /// Has the local description in force, after as many candidates as [`GATHERING`] brings. A room server takes further ones later.
     async fn local(&self) -> Result<String, PeerFault> {
         let mut gathered = self.gathered.clone();
+        let waits_for_all = self.part == Part::Call || self.settings.relay_only;
+        let within = if waits_for_all { GATHERING } else { GATHERING_FIRST };
         // Candidates found later go out by themselves.
-        let _ = timeout(GATHERING, gathered.wait_for(|done| *done)).await;
+        let _ = timeout(within, gathered.wait_for(|done| *done)).await;
         let description = self.connection.local_description().await.ok_or_else(|| refusal("no description"))?;
         if self.settings.relay_only && !description.sdp.contains("a=candidate:") {
             // The other side would look for a path that cannot be.
@@ -416,6 +419,7 @@ impl MediaPeer for Peer {
             PeerFigures {
                 round_trip_ms,
                 received: count(&self.counts.received),
+                first_at: Some(Time(count(&self.counts.first_at))).filter(|at| at.0 > 0),
                 sent: count(&self.counts.sent),
                 dropped: count(&self.counts.dropped),
                 refused_channels: count(&self.known.refused_channels),

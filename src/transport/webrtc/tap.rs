@@ -24,6 +24,8 @@ const MAX_PACKET: usize = 2048;
 pub(super) struct Counts {
     /// RTP packets that came.
     pub(super) received: AtomicU64,
+    /// Arrival of the first RTP packet, in nanoseconds; 0 before it.
+    pub(super) first_at: AtomicU64,
     /// RTP packets that were sent.
     pub(super) sent: AtomicU64,
     /// Packets that came and were not handed on.
@@ -72,7 +74,9 @@ impl Protocol<TaggedPacket, TaggedPacket, ()> for Tap {
     fn handle_read(&mut self, tagged: TaggedPacket) -> Result<()> {
         let (is_report, bytes) = match &tagged.message.packet {
             Packet::Rtp(packet) => {
-                self.counts.received.fetch_add(1, Ordering::Relaxed);
+                if self.counts.received.fetch_add(1, Ordering::Relaxed) == 0 {
+                    self.counts.first_at.store(self.epoch.time(tagged.now).0, Ordering::Relaxed);
+                }
                 (false, packet.marshal()?)
             }
             Packet::Rtcp(packets) => (true, rtcp::packet::marshal(packets)?),

@@ -26,7 +26,7 @@ use webrtc::media_stream::track_local::static_rtp::TrackLocalStaticRTP;
 use webrtc::media_stream::track_remote::{TrackRemote, TrackRemoteEvent};
 use webrtc::peer_connection::{
     MediaEngine, PeerConnection, PeerConnectionBuilder, PeerConnectionEventHandler, RTCConfigurationBuilder,
-    RTCIceCandidateInit, RTCIceGatheringState, RTCSessionDescription, SettingEngineBuilder,
+    RTCIceCandidateInit, RTCIceGatheringState, RTCPeerConnectionState, RTCSessionDescription, SettingEngineBuilder,
 };
 use webrtc::rtp_transceiver::{RtpSender, RtpTransceiver};
 use webrtc::runtime::default_runtime;
@@ -46,6 +46,16 @@ struct Forward {
     ssrc: u32,
     sender: Option<Arc<dyn RtpSender>>,
     transceiver: Option<Arc<dyn RtpTransceiver>>,
+    /// The client knows of it: its description was exchanged.
+    is_described: bool,
+    /// A packet was passed on.
+    has_begun: bool,
+}
+
+impl Forward {
+    fn new(track: Arc<TrackLocalStaticRTP>, ssrc: u32) -> Forward {
+        Forward { track, ssrc, sender: None, transceiver: None, is_described: false, has_begun: false }
+    }
 }
 
 pub struct Member {
@@ -62,6 +72,8 @@ pub struct Member {
     /// `None` where one connection has both directions.
     subscriber: Option<Arc<dyn PeerConnection>>,
     gathered: (watch::Receiver<bool>, watch::Receiver<bool>),
+    /// True while the connection that the client hears by is up.
+    hears: watch::Receiver<bool>,
     /// Candidates that came before the first offer of the client.
     early: Mutex<Vec<RTCIceCandidateInit>>,
     channels: Mutex<HashMap<String, Arc<dyn DataChannel>>>,
@@ -76,6 +88,7 @@ type Owner = Arc<OnceLock<Weak<Member>>>;
 struct Events {
     owner: Owner,
     gathered: watch::Sender<bool>,
+    connected: watch::Sender<bool>,
 }
 
 #[async_trait::async_trait]
@@ -84,6 +97,10 @@ impl PeerConnectionEventHandler for Events {
         if state == RTCIceGatheringState::Complete {
             self.gathered.send_replace(true);
         }
+    }
+
+    async fn on_connection_state_change(&self, state: RTCPeerConnectionState) {
+        self.connected.send_replace(state == RTCPeerConnectionState::Connected);
     }
 
     async fn on_data_channel(&self, channel: Arc<dyn DataChannel>) {
@@ -133,7 +150,10 @@ fn local_addresses(wanted: Option<IpAddr>) -> Vec<String> {
     others.map(|ip| format!("{ip}:0")).into_iter().chain(["127.0.0.1:0".to_owned()]).collect()
 }
 
-async fn connection(owner: &Owner, at: Option<IpAddr>) -> (Arc<dyn PeerConnection>, watch::Receiver<bool>) {
+/// A connection, and signs that all its candidates are found and that it is up.
+type Made = (Arc<dyn PeerConnection>, watch::Receiver<bool>, watch::Receiver<bool>);
+
+async fn connection(owner: &Owner, at: Option<IpAddr>) -> Made {
     let mut media = MediaEngine::default();
     let opus = RTCRtpCodecParameters { rtp_codec: opus(), payload_type: OPUS };
     media.register_codec(opus, RtpCodecKind::Audio).expect("it is known");
@@ -142,19 +162,22 @@ async fn connection(owner: &Owner, at: Option<IpAddr>) -> (Arc<dyn PeerConnectio
     let settings = SettingEngineBuilder::new()
         .with_multicast_dns_mode(MulticastDnsMode::Disabled)
         .with_include_loopback_candidate(true)
+        // The time of a set-up is to be the client's alone.
+        .with_prflx_acceptance_min_wait(Some(Duration::ZERO))
         .build();
     let (gathered, seen) = watch::channel(false);
+    let (connected, is_up) = watch::channel(false);
     let made = PeerConnectionBuilder::new()
         .with_configuration(RTCConfigurationBuilder::new().build())
         .with_setting_engine(settings)
         .with_media_engine(media)
         .with_runtime(default_runtime().expect("a runtime"))
-        .with_handler(Arc::new(Events { owner: owner.clone(), gathered }))
+        .with_handler(Arc::new(Events { owner: owner.clone(), gathered, connected }))
         .with_udp_addrs(local_addresses(at))
         .build()
         .await
         .expect("loopback can be bound");
-    (Arc::new(made), seen)
+    (Arc::new(made), seen, is_up)
 }
 
 impl Member {
@@ -168,12 +191,12 @@ impl Member {
         cut: watch::Sender<bool>,
     ) -> Arc<Member> {
         let (owner, at) = (Owner::default(), lock(&room.behaviour).media_at);
-        let (publisher, published) = connection(&owner, at).await;
-        let (subscriber, heard) = match is_joint {
-            true => (None, published.clone()),
+        let (publisher, published, is_up) = connection(&owner, at).await;
+        let (subscriber, heard, hears) = match is_joint {
+            true => (None, published.clone(), is_up),
             false => {
-                let (subscriber, heard) = connection(&owner, at).await;
-                (Some(subscriber), heard)
+                let (subscriber, heard, hears) = connection(&owner, at).await;
+                (Some(subscriber), heard, hears)
             }
         };
         let member = Arc::new(Member {
@@ -188,6 +211,7 @@ impl Member {
             publisher,
             subscriber,
             gathered: (published, heard),
+            hears,
             early: Mutex::default(),
             channels: Mutex::default(),
             forwards: Mutex::default(),
@@ -281,6 +305,8 @@ impl Member {
             id: offer.id,
             mid_to_track_id: self.mids().await,
         }));
+        let described: Vec<String> = self.mids().await.into_values().collect();
+        lock(&self.forwards).iter_mut().for_each(|(sid, forward)| forward.is_described |= described.contains(sid));
         self.forget_unpublished(&self.publisher.remote_description().await.map(|told| told.sdp).unwrap_or_default())
             .await;
     }
@@ -307,6 +333,8 @@ impl Member {
         if let Err(error) = subscriber.set_remote_description(described).await {
             println!("{}: an answer is not taken: {error}", self.identity);
         }
+        let described: Vec<String> = self.mids().await.into_values().collect();
+        lock(&self.forwards).iter_mut().for_each(|(sid, forward)| forward.is_described |= described.contains(sid));
         let waits = {
             let mut offering = self.offering.lock().await;
             offering.0 = false;
@@ -370,7 +398,7 @@ impl Member {
             if forwards.contains_key(sid) {
                 return;
             }
-            forwards.insert(sid.to_owned(), Forward { track: track.clone(), ssrc, sender: None, transceiver: None });
+            forwards.insert(sid.to_owned(), Forward::new(track.clone(), ssrc));
         }
         let connection = self.subscriber.as_ref().unwrap_or(&self.publisher);
         let init = RTCRtpTransceiverInit { direction: RTCRtpTransceiverDirection::Sendonly, ..Default::default() };
@@ -394,6 +422,18 @@ impl Member {
         self.renegotiate().await;
     }
 
+    /// Returns the way of a packet of a track to this participant, once the track is subscribed.
+    fn forward(&self, sid: &str, timestamp: u32) -> Option<(Arc<TrackLocalStaticRTP>, u32)> {
+        let (mut forwards, is_up) = (lock(&self.forwards), *self.hears.borrow());
+        let forward = forwards.get_mut(sid).filter(|forward| is_up && forward.is_described)?;
+        if !std::mem::replace(&mut forward.has_begun, true)
+            && let Some(room) = self.room.upgrade()
+        {
+            lock(&room.begun).push((self.identity.clone(), timestamp));
+        }
+        Some((forward.track.clone(), forward.ssrc))
+    }
+
     /// Passes the packets of a track on to everybody who hears it.
     async fn read_track(self: Arc<Self>, track: Arc<dyn TrackRemote>) {
         let cid = track.track_id().await;
@@ -415,8 +455,7 @@ impl Member {
         while let Some(event) = track.poll().await {
             let TrackRemoteEvent::OnRtpPacket(packet) = event else { continue };
             for other in room.others(&self.sid) {
-                let forward = lock(&other.forwards).get(&sid).map(|forward| (forward.track.clone(), forward.ssrc));
-                let Some((to, ssrc)) = forward else { continue };
+                let Some((to, ssrc)) = other.forward(&sid, packet.header.timestamp) else { continue };
                 let mut packet = packet.clone();
                 (packet.header.ssrc, packet.header.payload_type) = (ssrc, OPUS);
                 packet.header.extension = false;

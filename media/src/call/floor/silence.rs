@@ -30,7 +30,7 @@ impl Floor {
         // It is no answer to what the other side says already.
         let prepared = self.take_prepared();
         self.take_early_turn();
-        self.plan_opening(at, prepared);
+        self.plan_opening(at.max(self.scene.at), prepared);
     }
 
     /// Sends the digit that is due; the conversation begins behind the last one of an extension.

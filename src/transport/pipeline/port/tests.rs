@@ -28,10 +28,11 @@ fn open() -> PipelinePort {
     let media = MediaParams::new(Codec::Opus);
     let address = |text: &str| text.parse().expect("an address");
     let path = Some((address("127.0.0.1:8"), address("127.0.0.1:9")));
-    port.open(at(2), Connected { media, pc_id: Some("pc".to_owned()), path });
+    port.open(at(2), Connected { media, pc_id: Some("pc".to_owned()), path, heard_since: Some(at(1)) });
     let told = signals(&mut port);
     assert_eq!(told[0], Signal::Dialing { address: "http://host:7860/".to_owned() });
-    assert_eq!(told[1], Signal::Answered { code: 200, leg: media.into(), text: true });
+    assert_eq!(told[1], Signal::UpSince(at(1)));
+    assert_eq!(told[2], Signal::Answered { code: 200, leg: media.into(), text: true });
     assert_eq!((port.peer().call_id.as_str(), port.peer().address.as_deref()), ("pc", Some("127.0.0.1:9")));
     port
 }

@@ -44,12 +44,14 @@ fn open() -> RoomPort {
         room: "room".into(),
         server_version: "1.9.0".into(),
     };
-    port.open(at(2), Connected { media: MediaParams::new(Codec::Opus), joined, path: None });
+    port.open(at(2), Connected { media: MediaParams::new(Codec::Opus), joined, path: None, heard_since: Some(at(1)) });
     assert_eq!(port.peer().call_id, "PA_1");
     let told = signals(&mut port);
     let data = json!({ "room": "room", "server_version": "1.9.0", "flow": "two connections" });
-    assert!(matches!(told[..], [Signal::Answered { text: true, .. }, _, Signal::Channel { .. }]), "{told:?}");
-    assert_eq!(told[1], channel(ChannelEvent::Other { name: "room_joined".into(), data }));
+    let [Signal::UpSince(_), Signal::Answered { text: true, .. }, in_room, Signal::Channel { .. }] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(*in_room, channel(ChannelEvent::Other { name: "room_joined".into(), data }));
     port
 }
 

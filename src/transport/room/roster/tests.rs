@@ -24,14 +24,14 @@ fn participant(sid: &str, kind: i32, tracks: &[(&str, TrackType)]) -> Participan
 }
 
 /// Returns a participant of kind agent with a track, under the name of its worker.
-fn named(sid: &str, name: &str) -> ParticipantInfo {
+fn worker(sid: &str, name: &str) -> ParticipantInfo {
     ParticipantInfo {
         attributes: [(AGENT_NAME.to_owned(), name.to_owned())].into(),
         ..participant(sid, AGENT_KIND, &[("t", Audio)])
     }
 }
 
-fn left(sid: &str, reason: DisconnectReason) -> ParticipantInfo {
+fn leave_of(sid: &str, reason: DisconnectReason) -> ParticipantInfo {
     ParticipantInfo {
         state: ParticipantState::Disconnected as i32,
         disconnect_reason: reason as i32,
@@ -100,7 +100,7 @@ fn nobody_else_is_taken_for_an_agent_that_was_dispatched() {
     let mut roster = Roster::default();
     roster.expect("clinic".to_owned());
     roster.begin(at(1000));
-    for told in [participant("P", 0, &[("p", Audio)]), named("Q", "pharmacy")] {
+    for told in [participant("P", 0, &[("p", Audio)]), worker("Q", "pharmacy")] {
         roster.take(at(1000), told);
     }
     assert_eq!((sid(&roster), roster.others_count()), (None, 2));
@@ -108,7 +108,7 @@ fn nobody_else_is_taken_for_an_agent_that_was_dispatched() {
     // A worker that tells no name may be the one; one of that name is.
     roster.take(at(2000), participant("R", 4, &[("r", Audio)]));
     assert_eq!(sid(&roster), Some("R"));
-    roster.take(at(3000), named("S", "clinic"));
+    roster.take(at(3000), worker("S", "clinic"));
     assert_eq!(sid(&roster), Some("S"));
     let mut alone = Roster::default();
     alone.expect("clinic".to_owned());
@@ -153,7 +153,7 @@ fn the_same_identity_is_the_same_agent() {
     let mut roster = up(&[participant("A1", 4, &[("a", Audio)])]);
     assert_eq!(roster.take(at(3000), participant("A2", 4, &[("b", Audio)])), None);
     assert_eq!((roster.settle(at(3000)), voices(&roster)), (Some(Change::Rejoined(None)), vec!["b"]));
-    assert_eq!(roster.take(at(3100), left("A1", DisconnectReason::DuplicateIdentity)), None, "the old one is over");
+    assert_eq!(roster.take(at(3100), leave_of("A1", DisconnectReason::DuplicateIdentity)), None, "the old one is over");
     // News of the old one that come late.
     let old = ParticipantInfo { joined_at_ms: 1, ..participant("A3", 4, &[]) };
     let new = ParticipantInfo { joined_at_ms: 2, ..participant("A4", 4, &[("c", Audio)]) };
@@ -161,7 +161,7 @@ fn the_same_identity_is_the_same_agent() {
     roster.take(at(4001), old);
     assert_eq!((roster.settle(at(4001)), voices(&roster)), (Some(Change::Rejoined(None)), vec!["c"]));
     // A client that connects anew leaves first.
-    assert_eq!(roster.take(at(5000), left("A4", DisconnectReason::ClientInitiated)), Some(Change::Away));
+    assert_eq!(roster.take(at(5000), leave_of("A4", DisconnectReason::ClientInitiated)), Some(Change::Away));
     assert_eq!((roster.settle(at(5000)), sid(&roster), roster.is_away()), (None, None, true));
     roster.take(at(5120), ParticipantInfo { joined_at_ms: 3, ..participant("A5", 4, &[]) });
     assert_eq!((roster.settle(at(5120)), sid(&roster)), (Some(Change::Rejoined(Some(at(5000)))), Some("A5")));
@@ -183,7 +183,7 @@ fn a_leave_is_believed_after_its_time() {
         (AgentError, 0),
     ] {
         let mut roster = up(&[participant("A", 4, &[("a", Audio)])]);
-        assert_eq!(roster.take(at(1000), left("A", reason)), Some(Change::Away));
+        assert_eq!(roster.take(at(1000), leave_of("A", reason)), Some(Change::Away));
         assert_eq!(roster.next_timer(), Some(at(1000 + wait_ms)));
         if wait_ms > 0 {
             assert_eq!(roster.settle(at(999 + wait_ms)), None, "{reason:?}");
@@ -193,7 +193,7 @@ fn a_leave_is_believed_after_its_time() {
     }
     // The leave of somebody else is none.
     let mut roster = up(&[participant("A", 4, &[("a", Audio)]), participant("B", 0, &[])]);
-    assert_eq!(roster.take(at(1000), left("B", ClientInitiated)), None);
+    assert_eq!(roster.take(at(1000), leave_of("B", ClientInitiated)), None);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn another_agent_takes_over_from_one_that_has_left() {
         if comes_ms == 0 {
             roster.take(at(0), participant("B", 4, &[("b", Audio)]));
         }
-        roster.take(at(1000), left("A", DisconnectReason::ClientInitiated));
+        roster.take(at(1000), leave_of("A", DisconnectReason::ClientInitiated));
         if comes_ms > 0 {
             roster.take(at(1500), participant("P", 0, &[("p", Audio)]));
             assert_eq!((roster.settle(at(1500)), sid(&roster)), (None, None), "a person is no agent");

@@ -1,7 +1,5 @@
 //! Steps of the connections that the signalling asks for.
 
-use std::time::Duration;
-
 use super::back::How;
 use super::{Carried, RoomCall, RoomNews, now};
 use crate::transport::news::NewsSender;
@@ -14,9 +12,6 @@ use crate::transport::room::signal::{Flow, RoomEvent, SignalEnd, SignalOutput, e
 use crate::transport::room::voices::Track;
 use crate::transport::webrtc::{Candidate, Delivery, MediaPeer, Part, PeerFault, PeerSettings, RemoteTrack};
 use crate::transport::websocket::protocol::Message;
-
-/// Longest time for looking up the names of servers that the room server names.
-const LOOKING_UP: Duration = Duration::from_secs(2);
 
 /// Names of the data channels that a server knows.
 const RELIABLE: &str = "_reliable";
@@ -126,12 +121,11 @@ impl RoomCall {
         (self.media, self.last_answer) = (None, None);
         self.voices.set(Vec::new());
         (self.awaits_answer, self.more_tracks) = (true, 0);
+        self.early.clear();
         self.joins_anew();
         self.generation += 1;
         let mut ice_servers = self.settings.ice_servers.clone();
-        // Names that are not found in time are left out: orders and signs of life wait meanwhile.
-        let found = tokio::time::timeout(LOOKING_UP, helpers(servers, &self.settings.guard)).await;
-        ice_servers.extend(found.unwrap_or_default());
+        ice_servers.extend(helpers(servers, &self.settings.guard).await);
         let settings = PeerSettings { ice_servers, ..self.settings.clone() };
         let part = if self.flow == Flow::Joint { Part::Joint } else { Part::Publisher };
         let mut publisher = Side::new(settings.clone(), part).await?;

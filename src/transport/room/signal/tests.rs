@@ -148,7 +148,7 @@ fn due(signalling: &mut Signalling, now: Time) -> Vec<SignalOutput> {
     std::iter::from_fn(|| signalling.poll()).filter(|output| !matches!(output, SignalOutput::Send(_))).collect()
 }
 
-fn gone(sid: &str, reason: DisconnectReason) -> Response {
+fn leave_of(sid: &str, reason: DisconnectReason) -> Response {
     let state = ParticipantState::Disconnected as i32;
     update(&[ParticipantInfo { state, disconnect_reason: reason as i32, ..participant(sid, &[]) }])
 }
@@ -172,7 +172,7 @@ fn a_leave_of_the_agent_is_an_end_in_its_time() {
         (AgentError, 0, SignalEnd::AgentFailed),
     ] {
         let mut signalling = up();
-        let told = outputs(&mut signalling, gone("A", reason));
+        let told = outputs(&mut signalling, leave_of("A", reason));
         assert_eq!(told[0], away);
         let ends = |told: &[SignalOutput]| told.contains(&SignalOutput::End(expect.clone()));
         assert_eq!(ends(&told), wait_s == 0);
@@ -186,7 +186,7 @@ fn a_leave_of_the_agent_is_an_end_in_its_time() {
     // Before the call is up another agent may come.
     let mut signalling = after_join();
     outputs(&mut signalling, update(&[participant("A", &[])]));
-    assert_eq!(outputs(&mut signalling, gone("A", ClientInitiated)), []);
+    assert_eq!(outputs(&mut signalling, leave_of("A", ClientInitiated)), []);
     assert_eq!(due(&mut signalling, at(14)), []);
 }
 
@@ -196,7 +196,7 @@ fn an_agent_that_is_back_is_heard_again() {
     for left in [None, Some(at(1))] {
         let mut signalling = up();
         if left.is_some() {
-            outputs(&mut signalling, gone("A", DisconnectReason::ClientInitiated));
+            outputs(&mut signalling, leave_of("A", DisconnectReason::ClientInitiated));
         }
         let back = ParticipantInfo { sid: "A2".into(), ..participant("A", &[track("T2", false)]) };
         let told = outputs(&mut signalling, update(&[back]));

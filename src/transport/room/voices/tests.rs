@@ -33,7 +33,7 @@ impl Sender {
     }
 }
 
-/// What a stream gives out, as its receiver decodes it.
+/// Receiver of a stream, with the headers and the decoded audio of its packets.
 struct Receiver {
     decoder: Decoder,
     heads: Vec<(u16, u32, u32)>,
