@@ -35,7 +35,7 @@ async fn until(program: &mut Program, name: &str) -> Vec<Told> {
     all
 }
 
-fn named<'a>(all: &'a [Told], name: &str, side: Option<&str>) -> Vec<&'a Told> {
+fn events_of<'a>(all: &'a [Told], name: &str, side: Option<&str>) -> Vec<&'a Told> {
     let is_wanted = |told: &&Told| told.line["event"] == name && side.is_none_or(|side| told.line["side"] == side);
     all.iter().filter(is_wanted).collect()
 }
@@ -62,14 +62,14 @@ async fn hear_the_greeting(url: &str, name: &str, flags: &[&str]) {
     assert_eq!((&report["ok"], &report["codec"]), (&true.into(), &"OPUS".into()), "{report}");
     let spoken = until(&mut worker, "spoke").await;
     // A sentence at a time, one behind the other.
-    let (made, speaks) = (named(&spoken, "synthesized", None), named(&spoken, "speaks", None)[0]);
+    let (made, speaks) = (events_of(&spoken, "synthesized", None), events_of(&spoken, "speaks", None)[0]);
     let (last, before) = made.split_last().expect("it was made");
     let first_ms = number(made[0], "first") * 1000.0;
     let last_ms = (number(last, "last") + before.iter().map(|made| number(made, "seconds")).sum::<f64>()) * 1000.0;
-    let [begun, ended] = ["speech.started", "speech.ended"].map(|event| named(&heard, event, Some("agent")));
+    let [begun, ended] = ["speech.started", "speech.ended"].map(|event| events_of(&heard, event, Some("agent")));
     let (begun_ms, ended_ms) = (number(begun[0], "offset_ms"), number(ended[ended.len() - 1], "offset_ms"));
     // The event is told in the first tick, which is as long behind sample 0 as media could come before it.
-    let connected = named(&heard, "call.connected", None)[0];
+    let connected = events_of(&heard, "call.connected", None)[0];
     let place_ms = connected.read_ms + begun_ms - (number(speaks, "at") * 1000.0 + first_ms);
     let missing_ms = last_ms - first_ms - (ended_ms - begun_ms);
     println!(
