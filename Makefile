@@ -98,6 +98,7 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part kills 5400 $(MAKE) --no-print-directory kills; \
 	part matrix 300 $(MAKE) --no-print-directory matrix; \
 	part postgresql 900 $(MAKE) --no-print-directory postgresql; \
+	part rooms 900 $(MAKE) --no-print-directory rooms; \
 	part turn 120 $(MAKE) --no-print-directory turn; \
 	part selftest 2400 $(MAKE) --no-print-directory selftest; \
 	part load 120 $(MAKE) --no-print-directory load; \
@@ -141,13 +142,20 @@ turn: peers ## a call over WebRTC whose media go through a relay alone
 	RINGER_TURN=1 $(CARGO) test --locked --test integration rooms::turn::
 
 # The room server that the protocol comes from is a Go program: Go's own client brings and builds this version of it.
-ROOM_SERVER ?= v1.9.0
+ROOM_SERVER ?= v1.13.5
 
-rooms: ## calls in rooms of the protocol's own server, which Go 1.24 or newer builds; without Go it fails
+rooms: ## calls in rooms of the protocol's own server, and to workers of an agents framework there; Go 1.26 or newer builds the server
 	@command -v go >/dev/null || tests/room_server.sh "$(abspath $(TARGET))/room-server" "$(ROOM_SERVER)" false
 	@$(MAKE) --no-print-directory peers
+	@mkdir -p "$(TARGET)/agents"; \
+	cmp -s tests/python/requirements-agents.txt "$(TARGET)/agents/installed.txt" || { \
+	    python3 -m venv --clear "$(TARGET)/agents/venv"; \
+	    "$(TARGET)/agents/venv/bin/pip" install --quiet --disable-pip-version-check -r tests/python/requirements-agents.txt; \
+	    cp tests/python/requirements-agents.txt "$(TARGET)/agents/installed.txt"; \
+	}
 	tests/room_server.sh "$(abspath $(TARGET))/room-server" "$(ROOM_SERVER)" \
-	    $(CARGO) test --locked --test integration rooms::foreign:: -- --nocapture
+	    env RINGER_AGENTS_PYTHON="$(abspath $(TARGET))/agents/venv/bin/python" \
+	    $(CARGO) test --locked --test integration rooms::foreign:: -- --nocapture --test-threads 1
 
 selftest: packages build ## twelve planted faults in 25 virtual and 3 real calls each, and how many of them the checks find
 	"$(RINGER)" selftest --seeds 25

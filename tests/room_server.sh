@@ -6,7 +6,7 @@ set -euo pipefail
 
 folder=$1 version=$2
 shift 2
-least=1.24
+least=1.26
 
 complain() { echo "make rooms: $*" >&2; exit 1; }
 
@@ -16,17 +16,20 @@ found=$(go env GOVERSION)
 found=${found#go}
 [ "$(printf '%s\n' "$least" "$found" | sort -V | head -n 1)" = "$least" ] || complain "Go $found is too old: $least or newer is needed"
 
-# A module that only requires the server: whatever the server's own module replaces has no effect here.
-mkdir -p "$folder/build"
+# A copy of the server's own module: what it replaces has no effect in a module that only requires it.
+module=github.com/livekit/livekit-server
+mkdir -p "$folder"
 server="$folder/livekit-server-$version"
 if [ ! -x "$server" ]; then
     echo "Building the room server $version with Go $found"
     (
+        source=$(cd "$folder" && go mod download -json "$module@$version" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p') && [ -n "$source" ]
+        rm -rf "$folder/build"
+        cp -r "$source" "$folder/build"
+        chmod -R u+w "$folder/build"
         cd "$folder/build"
-        rm -f go.mod go.sum
-        go mod init ringer.test/rooms
-        go get "github.com/livekit/livekit-server/cmd/server@$version"
-        go build -o "$server" github.com/livekit/livekit-server/cmd/server
+        go build -o "$server" ./cmd/server
+        rm -rf "$folder/build"
     ) || complain "the room server $version could not be built: see above (it comes from the module proxy of Go)"
 fi
 
@@ -40,6 +43,8 @@ rtc:
   udp_port: $((port + 2))
   use_external_ip: false
   enable_loopback_candidate: true
+  # Clients are told of it in place of servers on the internet; nobody answers there.
+  stun_servers: ["127.0.0.1:9"]
 keys:
   testkey: "a secret of the tests, which is longer than thirty-two bytes"
 logging:
