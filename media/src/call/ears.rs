@@ -215,7 +215,8 @@ impl Call {
 
     /// Listens to ticks before the present one, in which packets came before the call was up. Returns true when none is left.
     fn catch_up(&mut self, now: Time) -> bool {
-        let Some(Earlier { mut next, sign: before }) = self.waits.earlier.take() else { return true };
+        let Some(mut earlier) = self.waits.earlier.take() else { return true };
+        let Earlier { mut next, sign: before } = *earlier;
         let sign = self.leg.as_ref().and_then(Leg::last_sign);
         // Behind packets of that time others may be on their way.
         let is_over = sign == before || sign.is_none_or(|at| now.since(at) < FRESH);
@@ -229,15 +230,16 @@ impl Call {
             next = next + TICK;
         }
         let is_done = is_over && next + TICK > now;
-        self.waits.earlier = (!is_done).then_some(Earlier { next, sign });
+        *earlier = Earlier { next, sign };
+        self.waits.earlier = (!is_done).then_some(earlier);
         is_done
     }
 
     /// True while the call takes packets: it has a leg, and is not far behind those that it took.
     pub fn takes_packets(&self) -> bool {
         let Some(Leg::Rtp(leg)) = &self.leg else { return false };
-        let Some(Earlier { next, .. }) = self.waits.earlier else { return true };
-        leg.last_sign().is_none_or(|sign| sign.since(next) < MOST_AHEAD)
+        let Some(Earlier { next, .. }) = self.waits.earlier.as_deref() else { return true };
+        leg.last_sign().is_none_or(|sign| sign.since(*next) < MOST_AHEAD)
     }
 
     /// Hears the 20 ms of the tick at `now`; what is recorded may be handed out by the position `listened_to`.

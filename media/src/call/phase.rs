@@ -81,7 +81,7 @@ pub(super) struct Waits {
     /// Position of the next report of network figures.
     pub network_at: Sample,
     /// Ticks from before the connection that are still to be listened to; before it, the time of the first.
-    pub earlier: Option<Earlier>,
+    pub earlier: Option<Box<Earlier>>,
     /// Keys that handshakes have brought, of RTP and of reports: for the leg that begins.
     pub keys: [Option<SrtpParams>; 2],
 }
@@ -117,7 +117,7 @@ impl Call {
                 self.waits.before.push((now, Side::Engine, EventKind::Ready));
             }
             Signal::UpSince(at) if !self.phase.is_connected() => {
-                self.waits.earlier = Some(Earlier { next: at, sign: None });
+                self.waits.earlier = Some(Box::new(Earlier { next: at, sign: None }));
             }
             Signal::Answered { code, leg, text } if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
                 self.waits.answered = Some((code, leg));
@@ -250,7 +250,7 @@ impl Call {
         let before = now.since(since).min(MOST_BEFORE).as_nanos().div_ceil(TICK.as_nanos()) as u32;
         self.origin = Time(now.0.saturating_sub((TICK * before).as_nanos() as u64));
         self.frame_at = Sample::from(before) * FRAME as Sample;
-        self.waits.earlier = (before > 0).then_some(Earlier { next: self.origin, sign: None });
+        self.waits.earlier = (before > 0).then(|| Box::new(Earlier { next: self.origin, sign: None }));
     }
 
     fn tell_before(&mut self) {
