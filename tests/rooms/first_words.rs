@@ -38,8 +38,8 @@ fn first_of(pcm: &[i16]) -> (f64, usize) {
 }
 
 /// An agent that sounds already when the caller comes: the caller's recording has its sound from where the server passed it on.
-async fn hear_from_the_first_packet(knows_joint: bool) {
-    let server = RoomServer::with(Behaviour { knows_joint, ..Behaviour::default() }).await;
+async fn hear_from_the_first_packet(behaviour: Behaviour) {
+    let server = RoomServer::with(behaviour).await;
     let stage = Stage::new().await;
     let ((_orders, mut to_do), (tell, _news)) = (mpsc::channel(8), NewsSender::new(64));
     let patience = Patience { join: PATIENCE, agent: PATIENCE, ..Patience::default() };
@@ -83,10 +83,16 @@ async fn hear_from_the_first_packet(knows_joint: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_heard_from_its_first_packet_over_two_connections() {
-    hear_from_the_first_packet(false).await;
+    hear_from_the_first_packet(Behaviour::default()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_heard_from_its_first_packet_over_one_connection() {
-    hear_from_the_first_packet(true).await;
+    hear_from_the_first_packet(Behaviour { knows_joint: true, ..Behaviour::default() }).await;
+}
+
+/// The caller can hear for half a second before it can speak, and is up then.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_heard_from_its_first_packet_while_the_caller_cannot_speak() {
+    hear_from_the_first_packet(Behaviour { sent_first: 25, ..Behaviour::default() }).await;
 }

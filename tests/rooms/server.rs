@@ -50,6 +50,8 @@ pub struct Behaviour {
     pub knows_joint: bool,
     /// Each name is a room of its own; else all are one.
     pub has_rooms: bool,
+    /// Packets that a participant is sent before its own first offer is answered, over two connections.
+    pub sent_first: u32,
     /// Address of the server's media; `None`: loopback and another one, where there is one.
     pub media_at: Option<IpAddr>,
 }
@@ -432,7 +434,17 @@ async fn take(room: &Arc<Room>, member: &Arc<Member>, asked: Asked) {
     lock(&room.asked).push((member.identity.clone(), asked.clone()));
     match asked {
         Asked::AddTrack(add) => member.add_track(add, room.next.fetch_add(1, Ordering::Relaxed)),
-        Asked::Offer(offer) => member.take_offer(offer).await,
+        Asked::Offer(offer) => {
+            let sent_first = lock(&room.behaviour).sent_first;
+            if sent_first == 0 || lock(&room.tracks_up).is_empty() {
+                return member.take_offer(offer).await;
+            }
+            let member = member.clone();
+            start(async move {
+                member.wait_passed_on(sent_first).await;
+                member.take_offer(offer).await;
+            });
+        }
         Asked::Answer(answer) => member.take_answer(answer).await,
         Asked::Trickle(trickle) => member.trickle(&trickle).await,
         Asked::Subscription(wanted) => {

@@ -48,13 +48,13 @@ struct Forward {
     transceiver: Option<Arc<dyn RtpTransceiver>>,
     /// The client knows of it: its description was exchanged.
     is_described: bool,
-    /// A packet was passed on.
-    has_begun: bool,
+    /// Packets that were passed on.
+    passed_on: u32,
 }
 
 impl Forward {
     fn new(track: Arc<TrackLocalStaticRTP>, ssrc: u32) -> Forward {
-        Forward { track, ssrc, sender: None, transceiver: None, is_described: false, has_begun: false }
+        Forward { track, ssrc, sender: None, transceiver: None, is_described: false, passed_on: 0 }
     }
 }
 
@@ -426,12 +426,21 @@ impl Member {
     fn forward(&self, sid: &str, timestamp: u32) -> Option<(Arc<TrackLocalStaticRTP>, u32)> {
         let (mut forwards, is_up) = (lock(&self.forwards), *self.hears.borrow());
         let forward = forwards.get_mut(sid).filter(|forward| is_up && forward.is_described)?;
-        if !std::mem::replace(&mut forward.has_begun, true)
+        forward.passed_on += 1;
+        if forward.passed_on == 1
             && let Some(room) = self.room.upgrade()
         {
             lock(&room.begun).push((self.identity.clone(), timestamp));
         }
         Some((forward.track.clone(), forward.ssrc))
+    }
+
+    /// Waits until so many packets of a track were passed on to this participant.
+    pub async fn wait_passed_on(&self, count: u32) {
+        let mut looks = tokio::time::interval(Duration::from_millis(20));
+        while !lock(&self.forwards).values().any(|forward| forward.passed_on >= count) {
+            looks.tick().await;
+        }
     }
 
     /// Passes the packets of a track on to everybody who hears it.
