@@ -14,6 +14,7 @@ use crate::model::agent::AgentSpec;
 static AGENT: LazyLock<Fields> = LazyLock::new(Fields::of::<AgentSpec>);
 
 /// Connection to an agent.
+#[expect(clippy::large_enum_variant, reason = "a run has few of them")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Connect {
     /// An agent of the server, by its name or id.

@@ -168,7 +168,7 @@ pub(super) async fn helpers(told: Vec<IceServerInfo>, guard: &Guard) -> Vec<IceS
     let usable = told.into_iter().zip(found).filter_map(|(server, found)| {
         let urls: Vec<String> = found.into_iter().flatten().collect();
         let credential = (!server.credential.is_empty()).then(|| Secret::new(server.credential));
-        (!urls.is_empty()).then(|| IceServer { urls, username: server.username, credential })
+        (!urls.is_empty()).then_some(IceServer { urls, username: server.username, credential })
     });
     usable.collect()
 }

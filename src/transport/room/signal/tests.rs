@@ -231,7 +231,7 @@ fn several_tracks_of_the_agent_are_heard_and_others_are_not() {
     let mut signalling = after_join();
     let of = |sid: &str, source: TrackSource| TrackInfo { source: source as i32, ..track(sid, false) };
     let (music, voice) = (of("T1", TrackSource::Unknown), of("T2", TrackSource::Microphone));
-    outputs(&mut signalling, update(&[participant("A", &[music.clone()])]));
+    outputs(&mut signalling, update(&[participant("A", std::slice::from_ref(&music))]));
     let told = outputs(&mut signalling, update(&[participant("A", &[music.clone(), voice.clone()])]));
     let switched =
         [subscription_to("A", "T1", false), subscription_to("A", "T2", true), publishing(), hear("T2", false)];
