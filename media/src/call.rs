@@ -69,6 +69,7 @@ pub use channel_event::ChannelEvent;
 pub use ending::*;
 pub use event::*;
 pub use io::*;
+pub use phase::MOST_BEFORE;
 pub use script::{ByScript, Script, contains_phrase, is_unspaced, normal_form, phrase_words, same_words};
 pub use spec::*;
 

@@ -47,6 +47,9 @@ use crate::transport::sip::sdp;
 use crate::transport::sockets::{MediaPorts, MediaSockets};
 use crate::transport::websocket::dial::Dialer;
 
+/// Longest time for which an incoming call waits for its voice to be loaded.
+const LOADING: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// Samples that wait for a recognizer (560 ms). At most 400 ms come at once when it begins to listen, the rest 20 ms at
 /// a time.
 const TAP_SAMPLES: usize = 8960;
@@ -202,7 +205,8 @@ impl Engine {
     /// # Errors
     /// See [`PlaceError`]; the call was then refused with 488 or 486.
     pub async fn answer(&self, incoming: Incoming, mut placement: Placement) -> Result<CallHandle, PlaceError> {
-        self.ready(placement.voice.as_ref()).await;
+        // Whoever calls does not ring for ever.
+        let _ = tokio::time::timeout(LOADING, self.ready(placement.voice.as_ref())).await;
         let dialog = match incoming.channel {
             IncomingChannel::Sip(dialog) => dialog,
             IncomingChannel::WebSocket(socket) => return self.answer_socket(*socket, placement),

@@ -23,6 +23,8 @@ const SHORT_UNDERRUN: Sample = 40 * PER_MS;
 
 /// Ticks from before the connection that are listened to in one tick: their audio has to fit into the window of the recording.
 const AT_ONCE: usize = 5;
+/// Ticks for which the first packet from before the connection is waited for.
+const FIRST_WAITS: u8 = 3;
 /// Age below which the newest packet is one of now.
 const FRESH: Duration = Duration::from_millis(60);
 /// Packets are taken up to this time ahead of the tick that is listened to, so that the jitter buffer holds them.
@@ -216,8 +218,14 @@ impl Call {
     /// Listens to ticks before the present one, in which packets came before the call was up. Returns true when none is left.
     fn catch_up(&mut self, now: Time) -> bool {
         let Some(mut earlier) = self.waits.earlier.take() else { return true };
-        let Earlier { mut next, sign: before } = *earlier;
+        let Earlier { mut next, sign: before, waits } = *earlier;
         let sign = self.leg.as_ref().and_then(Leg::last_sign);
+        // The channel may hand its first packet over a moment after the answer.
+        if sign.is_none() && waits < FIRST_WAITS {
+            earlier.waits += 1;
+            self.waits.earlier = Some(earlier);
+            return false;
+        }
         // Behind packets of that time others may be on their way.
         let is_over = sign == before || sign.is_none_or(|at| now.since(at) < FRESH);
         let to = if is_over { now } else { sign.unwrap_or(now) };
@@ -230,7 +238,7 @@ impl Call {
             next = next + TICK;
         }
         let is_done = is_over && next + TICK > now;
-        *earlier = Earlier { next, sign };
+        *earlier = Earlier { next, sign, waits };
         self.waits.earlier = (!is_done).then_some(earlier);
         is_done
     }

@@ -23,7 +23,7 @@ const LAST_WORDS: Duration = Duration::from_millis(1500);
 const MOST_BEHIND: usize = 32;
 
 /// Longest time before the connection for which audio of the other side has a place in the call.
-const MOST_BEFORE: Duration = Duration::from_secs(10);
+pub const MOST_BEFORE: Duration = Duration::from_secs(10);
 
 /// Progress of listening to what came before the connection.
 #[derive(Copy, Clone, Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Earlier {
     pub next: Time,
     /// Newest sign of the other side at the last listening.
     pub sign: Option<Time>,
+    /// Number of ticks for which the first packet was waited for.
+    pub waits: u8,
 }
 
 /// Phase of the call, from dialling to the end.
@@ -117,7 +119,7 @@ impl Call {
                 self.waits.before.push((now, Side::Engine, EventKind::Ready));
             }
             Signal::UpSince(at) if !self.phase.is_connected() => {
-                self.waits.earlier = Some(Box::new(Earlier { next: at, sign: None }));
+                self.waits.earlier = Some(Box::new(Earlier { next: at, sign: None, waits: 0 }));
             }
             Signal::Answered { code, leg, text } if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
                 self.waits.answered = Some((code, leg));
@@ -250,7 +252,7 @@ impl Call {
         let before = now.since(since).min(MOST_BEFORE).as_nanos().div_ceil(TICK.as_nanos()) as u32;
         self.origin = Time(now.0.saturating_sub((TICK * before).as_nanos() as u64));
         self.frame_at = Sample::from(before) * FRAME as Sample;
-        self.waits.earlier = (before > 0).then(|| Box::new(Earlier { next: self.origin, sign: None }));
+        self.waits.earlier = (before > 0).then(|| Box::new(Earlier { next: self.origin, sign: None, waits: 0 }));
     }
 
     fn tell_before(&mut self) {

@@ -159,6 +159,8 @@ impl Plan {
                 };
                 plan.jobs.extend((0..repeat).map(job));
             }
+            let calls = plan.jobs.iter().filter(|job| job.suite == at).count();
+            problems.extend(entry.as_ref().and_then(|entry| rooms::repeated_dispatch(&suite.connect, entry, calls)));
             plan.suites.push(Suite { at, file, connect: suite.connect, spawn: suite.spawn, entry });
         }
         if problems.is_empty() && wanted == 0 {

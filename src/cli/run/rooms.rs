@@ -93,6 +93,21 @@ fn by_flags(flags: &RoomFlags, made: &Made, room: &RoomAt) -> Result<Entry, Stri
     }
 }
 
+/// Returns the problem of several calls in one room into which an agent is to be dispatched for each: a server dispatches agents of a
+/// token when it makes the room.
+pub fn repeated_dispatch(connect: &Connect, entry: &Entry, calls: usize) -> Option<String> {
+    let Connect::Made(made) = connect else { return None };
+    let room = made.room.as_ref()?;
+    let dispatches = matches!(entry, Entry::Named(..)) && made.agent.contains_key("P1_agent_name");
+    (dispatches && calls > 1).then(|| {
+        format!(
+            "{}: agent_name with room_name is for one call, and the run makes {calls}: an agent is dispatched when its room is \
+             made; without room_name each call has a room of its own",
+            room.at
+        )
+    })
+}
+
 /// Returns the credentials of the organization for a room server.
 pub fn integration(room: &RoomAt, key: &RoomKey) -> Value {
     json!({ "P1_url": room.server, "P1_api_key": key.key, "P1_api_secret": key.secret.expose() })

@@ -1,6 +1,8 @@
 //! Events of a call on their way to the journal.
 
-use ringer_media::call::{Event, EventKind};
+use std::time::Duration;
+
+use ringer_media::call::{Event, EventKind, MOST_BEFORE};
 
 use super::super::CallUpdate;
 use super::super::socket::SocketSide;
@@ -13,7 +15,8 @@ impl CallTask {
         if matches!(event.what, EventKind::Connected { .. }) {
             let now = self.services.clock.now_ms();
             // Sample 0 is where media could come first.
-            let before = self.up_since.map_or(0, |since| SocketSide::now().since(since).as_millis() as i64);
+            let before = self.up_since.map_or(Duration::ZERO, |since| SocketSide::now().since(since));
+            let before = before.min(MOST_BEFORE).as_millis() as i64;
             let at = now - before;
             self.connected_at_ms = Some(at);
             self.ahead_ns = self.services.clock.ahead_ns();

@@ -183,6 +183,13 @@ impl Roster {
         }
     }
 
+    /// Believes no leave within the time in which an agent is back: another connection to the server begins, and its news are to come.
+    pub fn postpone(&mut self, now: Time) {
+        if let Some(away) = self.chosen.as_mut().and_then(|chosen| chosen.away.as_mut()) {
+            away.until = away.until.max(now + RETURNS);
+        }
+    }
+
     /// Notes that the chosen agent is not there, if it is the one with this name.
     fn lose(&mut self, now: Time, sid: &str, reason: DisconnectReason) -> Option<Change> {
         let chosen = self.chosen.as_mut().filter(|chosen| chosen.sid == sid && chosen.away.is_none())?;
@@ -216,14 +223,14 @@ impl Roster {
         self.dispatched.take_if(|(_, until)| until.is_some_and(|until| until <= now));
         let chosen = self.chosen.as_mut()?;
         let same = self.others.iter().find(|known| known.identity == chosen.identity);
-        if let Some(same) = same.filter(|same| same.sid != chosen.sid) {
+        if let Some(same) = same.filter(|same| same.sid != chosen.sid || chosen.away.is_some()) {
             chosen.sid.clone_from(&same.sid);
             return Some(Change::Rejoined(chosen.away.take().map(|away| away.since)));
         }
         let is_passer_by = same.is_some() && !chosen.is_agent && !chosen.has_spoken;
         if same.is_none() || is_passer_by {
-            let agents = || self.others.iter().filter(|known| known.is_agent);
-            if let Some(next) = agents().find(|agent| agent.has_audio()).or_else(|| agents().next()) {
+            // One that says nothing, as a transcriber, is not the other side of a call.
+            if let Some(next) = self.others.iter().find(|known| known.is_agent && known.has_audio()) {
                 let old = std::mem::replace(&mut chosen.identity, next.identity.clone());
                 chosen.sid.clone_from(&next.sid);
                 (chosen.is_agent, chosen.away) = (true, None);

@@ -139,6 +139,8 @@ pub struct RoomCall {
     heard_at: Option<Time>,
     media: Option<MediaParams>,
     is_held: bool,
+    /// True from the agent's return on until a track of it is described.
+    awaits_voice: bool,
     /// The call is up: what changes from now on is news.
     is_up: bool,
     /// Packets that came before it, in order; the oldest are dropped.
@@ -251,6 +253,7 @@ impl RoomCall {
             heard_at: None,
             media: None,
             is_held: false,
+            awaits_voice: false,
             is_up: false,
             early: VecDeque::new(),
             heard_since: now(),
@@ -522,8 +525,9 @@ impl RoomCall {
     fn tell_hold(&mut self, news: &NewsSender<RoomNews>) {
         let is_mute = self.signalling.heard_tracks().iter().all(|track| track.is_muted);
         let is_held = is_mute || self.voices.tracks().is_empty();
-        // An agent that has left is not mute.
-        if self.is_up && self.is_held != is_held && !self.signalling.is_agent_away() {
+        // An agent that has left, or is coming back, is not mute.
+        let is_there = !self.signalling.is_agent_away() && !self.awaits_voice;
+        if self.is_up && self.is_held != is_held && is_there {
             self.is_held = is_held;
             news.send(RoomNews::Held(is_held));
         }

@@ -143,6 +143,7 @@ impl Signalling {
 
     /// Counts the time without a sign of life from `now`: another connection to the server begins.
     pub fn begin(&mut self, now: Time) {
+        self.roster.postpone(now);
         self.last_sign = now;
     }
 

@@ -14,17 +14,23 @@ use crate::transport::webrtc::Arrived;
 /// Samples of RTP time in a millisecond (RFC 7587 4.1).
 const CLOCK_PER_MS: u64 = 48;
 
-/// Frames of 20 ms that a track may be ahead of the one that is followed: as many as a packet holds (RFC 6716 3.2).
-const MAX_WAITING: usize = 3;
+/// Frames of 20 ms that a track may be ahead of the one that is followed: as many as the longest packet holds (RFC 6716 2.1.4).
+const MAX_WAITING: usize = 6;
 
-/// Time without a packet after which another track is followed: as long as its frames wait.
-const LOST: Duration = Duration::from_millis(60);
+/// Frames of a packet that is made.
+const MAX_FRAMES: usize = 3;
+
+/// Time without a packet after which another track is followed, whose frames wait meanwhile.
+const LOST: Duration = Duration::from_millis(80);
 
 /// Bytes of the fixed header of a packet (RFC 3550 5.1).
 const HEADER: usize = 12;
 
 /// Samples of the longest packet of Opus at 16 kHz: 120 ms (RFC 6716 2.1.4).
 const LONGEST: usize = 1920;
+
+/// Type of a sender report (RFC 3550 6.4.1).
+const SENDER_REPORT: u8 = 200;
 
 /// Bytes of the longest packet that is made.
 const PACKET: usize = 1275;
@@ -44,6 +50,8 @@ struct Voice {
     activity: VoiceActivity,
     position: Sample,
     waiting: VecDeque<Frame>,
+    /// Samples that fill no frame yet.
+    rest: Vec<i16>,
     has_spoken: bool,
     last: Option<Time>,
 }
@@ -51,25 +59,36 @@ struct Voice {
 impl Voice {
     fn new() -> Voice {
         let (decoder, activity) = (Decoder::new(Codec::Opus), VoiceActivity::new());
-        Voice { decoder, activity, position: 0, waiting: VecDeque::new(), has_spoken: false, last: None }
+        Voice {
+            decoder,
+            activity,
+            position: 0,
+            waiting: VecDeque::new(),
+            rest: Vec::new(),
+            has_spoken: false,
+            last: None,
+        }
     }
 
-    /// Decodes a packet. Its frames wait.
-    fn hear(&mut self, at: Time, payload: &[u8]) {
+    /// Decodes a packet, whose frames wait. Returns the number of frames.
+    fn hear(&mut self, at: Time, payload: &[u8]) -> usize {
         let mut pcm = [0; LONGEST];
         let count = self.decoder.decode(payload, &mut pcm);
-        for part in pcm[..count].chunks(FRAME) {
-            let mut frame = SILENCE;
-            frame[..part.len()].copy_from_slice(part);
-            self.activity.push(&frame, self.position);
+        self.rest.extend_from_slice(&pcm[..count]);
+        let (frames, rest) = self.rest.as_chunks::<FRAME>();
+        for frame in frames {
+            self.activity.push(frame, self.position);
             self.position += FRAME as Sample;
             self.has_spoken |= self.activity.speaking();
-            self.waiting.push_back(frame);
+            self.waiting.push_back(*frame);
         }
+        let count = frames.len();
+        self.rest = rest.to_vec();
         while self.waiting.len() > MAX_WAITING {
             self.waiting.pop_front();
         }
         self.last = Some(at);
+        count
     }
 }
 
@@ -85,6 +104,13 @@ struct Numbering {
 }
 
 impl Numbering {
+    /// Makes room for one packet more than the followed track has.
+    fn insert_one(&mut self) {
+        if let Some((_, by, _)) = &mut self.followed {
+            *by = by.wrapping_add(1);
+        }
+    }
+
     /// Gives a packet the source, number and time of the stream.
     fn apply(&mut self, packet: &mut Arrived) {
         let Some(header) = packet.bytes.first_chunk_mut::<HEADER>() else { return };
@@ -113,6 +139,14 @@ impl Numbering {
     }
 }
 
+/// Moves the time of a packet back by so many frames.
+fn shift_back(bytes: &mut [u8], frames: usize) {
+    if let Some(time) = bytes.get_mut(4..8).and_then(|four| four.first_chunk_mut::<4>()) {
+        let earlier = frames as u32 * 20 * CLOCK_PER_MS as u32;
+        *time = u32::from_be_bytes(*time).wrapping_sub(earlier).to_be_bytes();
+    }
+}
+
 /// The tracks of the agent.
 #[derive(Default)]
 pub(super) struct Voices {
@@ -120,6 +154,8 @@ pub(super) struct Voices {
     /// State of each track, in the same order; empty while there is one alone.
     voices: Vec<Voice>,
     numbering: Numbering,
+    /// Position of the track whose packets the stream follows.
+    leader: usize,
     /// Payload type of the stream: that of the first track.
     payload_type: Option<u8>,
     encoder: Option<Box<Encoder>>,
@@ -128,6 +164,7 @@ pub(super) struct Voices {
 impl Voices {
     /// Takes the tracks that are heard from now on.
     pub fn set(&mut self, tracks: Vec<Track>) {
+        self.leader = 0;
         let known = self.tracks.drain(..).map(|track| track.sid).zip(self.voices.drain(..));
         let mut known: HashMap<String, Voice> = known.collect();
         if tracks.len() > 1 {
@@ -159,10 +196,10 @@ impl Voices {
         announced.or_else(|| self.tracks.iter().position(|track| track.sources.is_empty()))
     }
 
-    /// Returns the packet of the stream that a packet of one of the tracks is or completes; `None` if it waits for others.
-    pub fn take(&mut self, mut packet: Arrived) -> Option<Arrived> {
-        let source = u32::from_be_bytes(*packet.bytes.get(8..12)?.first_chunk()?);
-        let at = self.track_of(source)?;
+    /// Returns the packets of the stream that a packet of one of the tracks is or completes; none if it waits for others.
+    pub fn take(&mut self, mut packet: Arrived) -> Vec<Arrived> {
+        let source = packet.bytes.get(8..12).and_then(|four| four.first_chunk::<4>());
+        let Some(at) = source.and_then(|four| self.track_of(u32::from_be_bytes(*four))) else { return Vec::new() };
         if let (Some(kind), Some(first)) = (self.payload_type, packet.bytes.get_mut(1))
             && *first & 0x7f == self.tracks[at].payload_type
         {
@@ -170,41 +207,75 @@ impl Voices {
         }
         if self.voices.len() < 2 {
             self.numbering.apply(&mut packet);
-            return Some(packet);
+            return vec![packet];
         }
-        let payload_at = payload_at(&packet.bytes)?;
-        self.voices[at].hear(packet.at, packet.bytes.get(payload_at.clone())?);
-        if self.leader(packet.at) != at {
-            return None;
+        let Some(payload_at) = payload_at(&packet.bytes) else { return Vec::new() };
+        let own = self.voices[at].hear(packet.at, &packet.bytes[payload_at.clone()]);
+        if self.lead(packet.at) != at {
+            return Vec::new();
         }
-        let mut pcm: Vec<i16> = Vec::new();
-        while let Some(mut frame) = self.voices[at].waiting.pop_front() {
-            self.mix(at, &mut frame);
-            pcm.extend(frame);
+        let head = packet.bytes[..payload_at.start].to_vec();
+        let frames: Vec<Frame> = self.voices[at].waiting.drain(..).collect();
+        // Frames that waited are earlier than those of this packet.
+        let mut earlier = frames.len().saturating_sub(own);
+        let mut made = Vec::new();
+        for part in frames.chunks(MAX_FRAMES) {
+            let mut pcm: Vec<i16> = Vec::new();
+            for frame in part {
+                let mut frame = *frame;
+                self.mix(at, &mut frame);
+                pcm.extend(frame);
+            }
+            let mut next = Arrived { bytes: self.encode(&head, &pcm), ..packet };
+            if !made.is_empty() {
+                self.numbering.insert_one();
+            }
+            self.numbering.apply(&mut next);
+            shift_back(&mut next.bytes, earlier);
+            earlier = earlier.saturating_sub(part.len());
+            made.push(next);
         }
-        let mut bytes = vec![0; payload_at.start + PACKET];
-        bytes[..payload_at.start].copy_from_slice(&packet.bytes[..payload_at.start]);
+        made
+    }
+
+    /// Returns a packet with this header and audio.
+    fn encode(&mut self, head: &[u8], pcm: &[i16]) -> Vec<u8> {
+        let mut bytes = head.to_vec();
         // Padding is not written anew (RFC 3550 5.1).
         bytes[0] &= !0x20;
+        bytes.resize(head.len() + PACKET, 0);
         let encoder = self.encoder.get_or_insert_with(|| Box::new(Encoder::new(Codec::Opus)));
-        let count = encoder.encode(&pcm, &mut bytes[payload_at.start..]);
-        bytes.truncate(payload_at.start + count);
-        packet.bytes = bytes;
-        self.numbering.apply(&mut packet);
-        Some(packet)
+        let count = encoder.encode(pcm, &mut bytes[head.len()..]);
+        bytes.truncate(head.len() + count);
+        bytes
     }
 
-    /// Writes the stream's source into a report about a track (RFC 3550 6.4.1).
-    pub fn rename_report(&self, packet: &mut Arrived) {
-        if let (Some(source), Some(field)) = (self.numbering.source, packet.bytes.get_mut(4..8)) {
-            field.copy_from_slice(&source.to_be_bytes());
+    /// Makes a report about the followed track one about the stream (RFC 3550 6.4.1). Returns false for one about another track.
+    pub fn take_report(&self, report: &mut Arrived) -> bool {
+        let source =
+            report.bytes.get(4..8).and_then(|four| four.first_chunk::<4>()).map(|four| u32::from_be_bytes(*four));
+        let (Some(own), Some((followed, _, later))) = (self.numbering.source, self.numbering.followed) else {
+            return true;
+        };
+        if source != Some(followed) {
+            return source.is_none_or(|source| !self.has(source));
         }
+        report.bytes[4..8].copy_from_slice(&own.to_be_bytes());
+        if report.bytes.get(1) == Some(&SENDER_REPORT)
+            && let Some(time) = report.bytes.get_mut(16..20).and_then(|four| four.first_chunk_mut::<4>())
+        {
+            *time = u32::from_be_bytes(*time).wrapping_add(later).to_be_bytes();
+        }
+        true
     }
 
-    /// Returns the track whose packets the stream follows: the first one that sends.
-    fn leader(&self, now: Time) -> usize {
+    /// Returns the track whose packets the stream follows: the same as before, until it sends no more and another one does.
+    fn lead(&mut self, now: Time) -> usize {
         let sends = |voice: &Voice| voice.last.is_some_and(|last| now.since(last) < LOST);
-        self.voices.iter().position(sends).unwrap_or(0)
+        if !self.voices.get(self.leader).is_some_and(sends) {
+            self.leader = self.voices.iter().position(sends).unwrap_or(0);
+        }
+        self.leader
     }
 
     /// Makes a frame of the followed track that of all tracks which are heard.

@@ -141,6 +141,8 @@ fn an_agent_that_comes_replaces_a_person_who_has_not_spoken() {
             roster.hear_speaking(&["X", "P"]);
         }
         roster.take(at(1), participant("B", 4, &[]));
+        assert_eq!(roster.settle(at(1)), None, "nothing of it can be heard yet");
+        roster.take(at(1), participant("B", 4, &[("b", Audio)]));
         let expect = if has_spoken { (None, Some("P")) } else { (Some(Change::Replaced("p".into())), Some("B")) };
         assert_eq!((roster.settle(at(1)), sid(&roster)), expect);
         assert_eq!(roster.settle(at(2)), None);
@@ -207,7 +209,8 @@ fn another_agent_takes_over_from_one_that_has_left() {
         roster.take(at(1000), leave_of("A", DisconnectReason::ClientInitiated));
         if comes_ms > 0 {
             roster.take(at(1500), participant("P", 0, &[("p", Audio)]));
-            assert_eq!((roster.settle(at(1500)), sid(&roster)), (None, None), "a person is no agent");
+            roster.take(at(1500), participant("C", 4, &[]));
+            assert_eq!((roster.settle(at(1500)), sid(&roster)), (None, None), "neither speaks for the agent");
             roster.take(at(1000 + comes_ms), participant("B", 4, &[("b", Audio)]));
         }
         let now = at(1000 + comes_ms);
@@ -225,6 +228,20 @@ fn a_room_that_is_joined_anew_may_have_the_agent_again() {
     assert_eq!(roster.next_timer(), Some(at(12_000)), "it may be joining anew, too");
     roster.take(at(3000), participant("A9", 4, &[]));
     assert_eq!(roster.settle(at(3000)), Some(Change::Rejoined(Some(at(2000)))));
+}
+
+#[test]
+fn an_agent_that_is_told_of_again_has_not_left() {
+    let mut roster = up(&[participant("A", 4, &[("a", Audio)])]);
+    assert_eq!(roster.take(at(1000), leave_of("A", DisconnectReason::Migration)), Some(Change::Away));
+    roster.take(at(2000), participant("A", 4, &[("a", Audio)]));
+    assert_eq!(roster.settle(at(2000)), Some(Change::Rejoined(Some(at(1000)))));
+    assert!(!roster.is_away());
+    // A leave from before this side's own connection was lost is not believed before the server has told who is there.
+    assert_eq!(roster.take(at(3000), leave_of("A", DisconnectReason::ClientInitiated)), Some(Change::Away));
+    roster.postpone(at(7000));
+    assert_eq!((roster.settle(at(9999)), roster.next_timer()), (None, Some(at(10_000))));
+    assert_eq!(roster.settle(at(10_000)), Some(Change::Gone(DisconnectReason::ClientInitiated)));
 }
 
 #[test]

@@ -36,20 +36,21 @@ impl RoomCall {
             true => {
                 let (is_agents, mut report) = (is_agents(4), packet);
                 let is_on_own = is_publisher && self.flow == Flow::Split;
-                if is_agents {
-                    self.voices.rename_report(&mut report);
-                }
-                (is_agents || is_on_own || self.flow == Flow::Joint).then_some(report)
+                let is_wanted = is_agents || is_on_own || self.flow == Flow::Joint;
+                if is_wanted && self.voices.take_report(&mut report) { vec![report] } else { Vec::new() }
             }
             false if is_agents(8) => {
                 self.heard_at = Some(packet.at);
                 self.voices.take(packet)
             }
-            false => None,
+            false => Vec::new(),
         };
-        let Some(relayed) = relayed else { return false };
-        let is_handed_on = self.packets.try_send(relayed).is_ok();
-        self.lost_packets += u64::from(!is_handed_on);
+        let mut is_handed_on = false;
+        for packet in relayed {
+            let is_taken = self.packets.try_send(packet).is_ok();
+            self.lost_packets += u64::from(!is_taken);
+            is_handed_on |= is_taken;
+        }
         is_handed_on
     }
 }

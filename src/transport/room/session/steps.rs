@@ -60,6 +60,8 @@ impl RoomCall {
                 Ok(())
             }
             SignalOutput::Event(event) => {
+                self.awaits_voice |=
+                    self.is_up && matches!(event, RoomEvent::AgentRejoined(..) | RoomEvent::AgentChanged(..));
                 let event = match event {
                     // Where no leave was told, the agent was gone from its last packet on.
                     RoomEvent::AgentRejoined(who, left) => RoomEvent::AgentRejoined(who, left.or(self.heard_at)),
@@ -239,6 +241,7 @@ impl RoomCall {
         }
         let has_changed = has_changed || self.media != before;
         let is_heard = !self.voices.tracks().is_empty();
+        self.awaits_voice &= !is_heard;
         if let Some(media) = self.media.filter(|_| self.is_up && has_changed && is_heard) {
             news.send(RoomNews::Media(media));
         }

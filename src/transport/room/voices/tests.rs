@@ -45,8 +45,12 @@ impl Receiver {
         Receiver { decoder: Decoder::new(Codec::Opus), heads: Vec::new(), pcm: Vec::new() }
     }
 
-    fn take(&mut self, packet: Option<Arrived>) {
-        let Some(Arrived { bytes, .. }) = packet else { return };
+    fn take(&mut self, packets: Vec<Arrived>) {
+        packets.into_iter().for_each(|packet| self.hear(packet));
+    }
+
+    fn hear(&mut self, packet: Arrived) {
+        let Arrived { bytes, .. } = packet;
         assert_eq!(bytes[1], 111);
         let word = |at: usize| u32::from_be_bytes(*bytes[at..].first_chunk().expect("a header"));
         self.heads.push((u16::from_be_bytes([bytes[2], bytes[3]]), word(4), word(8)));
@@ -93,11 +97,11 @@ fn one_track_passes_as_it_is() {
     let mut sender = Sender::new(1);
     for at in 0..10 {
         let packet = sender.packet(20 * at, &tone(440.0, 20 * at));
-        assert_eq!(stream.take(packet.clone()), Some(packet));
+        assert_eq!(stream.take(packet.clone()), [packet]);
     }
-    assert_eq!(stream.take(Sender::new(2).packet(300, &SILENCE)), None, "nobody asked for it");
+    assert_eq!(stream.take(Sender::new(2).packet(300, &SILENCE)), [], "nobody asked for it");
     let cut = Arrived { at: Time(0), is_report: false, bytes: vec![0x80; 11] };
-    assert_eq!(stream.take(cut), None);
+    assert_eq!(stream.take(cut), []);
 }
 
 #[test]
@@ -112,18 +116,21 @@ fn another_track_goes_on_where_the_first_one_ended() {
     for at in 25..45 {
         let mut packet = second.packet(20 * at, &SILENCE);
         packet.bytes[1] = 0x80 | 96;
-        let mut taken = stream.take(packet).expect("it is heard");
-        taken.bytes[1] &= 0x7f;
-        heard.take(Some(taken));
+        let mut taken = stream.take(packet);
+        taken[0].bytes[1] &= 0x7f;
+        heard.take(taken);
     }
     let (sequences, times): (Vec<u16>, Vec<u32>) = heard.heads.iter().map(|(seq, time, _)| (*seq, *time)).unzip();
     assert!(sequences.windows(2).all(|two| two[1] == two[0].wrapping_add(1)), "{sequences:?}");
     let gaps: Vec<u32> = times.windows(2).map(|two| two[1].wrapping_sub(two[0]) / 48).collect();
     assert_eq!((gaps[19], gaps.iter().filter(|gap| **gap == 20).count()), (120, 38), "{gaps:?}");
     assert!(heard.heads.iter().all(|(.., source)| *source == 1));
-    let mut report = Arrived { at: Time(0), is_report: true, bytes: vec![0x80, 200, 0, 1, 0, 0, 0, 2] };
-    stream.rename_report(&mut report);
-    assert_eq!(report.bytes[4..], [0, 0, 0, 1]);
+    let later = times[20].wrapping_sub(2_000_000);
+    let mut report = Arrived { at: Time(0), is_report: true, bytes: vec![0x80, 200, 0, 6, 0, 0, 0, 2] };
+    report.bytes.resize(28, 0);
+    assert!(stream.take_report(&mut report));
+    assert_eq!(report.bytes[4..8], [0, 0, 0, 1]);
+    assert_eq!(report.bytes[16..20], later.to_be_bytes(), "its time is that of the stream");
 }
 
 #[test]
@@ -164,6 +171,10 @@ fn a_track_that_ends_hands_over_without_a_lost_frame() {
     }
     let new_ms = (heard.pcm.len() - before) / 16;
     assert!((980..=1020).contains(&new_ms), "{new_ms} ms of 1000");
+    let times: Vec<u32> = heard.heads.iter().map(|(_, time, _)| *time).collect();
+    let steps: Vec<u32> = times.windows(2).map(|two| two[1].wrapping_sub(two[0]) / 960).collect();
+    assert!(steps.iter().all(|step| (1..=4).contains(step)), "no frame lies on another: {steps:?}");
+    assert_eq!(steps.iter().sum::<u32>() + 1, 100, "as much time as passed: {steps:?}");
     // The description follows.
     stream.set(vec![track("b", 2)]);
     heard.take(stream.take(second.packet(2001, &SILENCE)));
