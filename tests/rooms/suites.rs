@@ -84,8 +84,7 @@ async fn a_suite_reaches_an_agent_in_a_room_that_is_there() {
     let ready = token("suite-1", Duration::from_secs(600));
     let by_token: &[(&str, &str)] = &[("RINGER_ROOM_TOKEN", &ready)];
     let url = &server.url;
-    for (connect, variables) in
-        [(format!("room: {url}"), by_token), (format!("room: {url}, room_name: room, agent_name: desk"), BY_KEY)]
+    for (connect, variables) in [(format!("room: {url}"), by_token), (format!("room: {url}, room_name: room"), BY_KEY)]
     {
         let ran = run(&connect, 2, variables, &[]).await;
         assert_eq!(ran.code, Some(0), "{connect}: {}", ran.told);
@@ -120,6 +119,12 @@ async fn what_a_suite_needs_for_a_room_is_named() {
         let ran = run(&format!("{room}{more}"), 1, variables, &["--dry-run"]).await;
         assert_eq!(ran.code, Some(0), "{}", ran.told);
         assert!(ran.told.contains(r#""server": "ws://127.0.0.1:1""#) && !ran.told.contains(SECRET), "{}", ran.told);
+    }
+    let shared = format!("{room}, room_name: r, agent_name: desk");
+    for (calls, code) in [(1, 0), (2, 2)] {
+        let ran = run(&shared, calls, BY_KEY, &["--dry-run"]).await;
+        let is_told = ran.told.contains("agent_name with room_name is for one call, and the run makes 2");
+        assert_eq!((ran.code, is_told), (Some(code), code == 2), "{}", ran.told);
     }
     let ran = run("room: ftp://127.0.0.1", 1, BY_KEY, &["--dry-run"]).await;
     assert_eq!(ran.code, Some(2), "{}", ran.told);

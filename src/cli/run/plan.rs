@@ -105,7 +105,6 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong in them, or that no scenario is asked for.
     pub fn from_args(args: &Args) -> Result<Plan, Stop> {
-        let key = format!("run-{}", new_id());
         let mut plan = Plan {
             suites: Vec::new(),
             jobs: Vec::new(),
@@ -113,12 +112,12 @@ impl Plan {
             masked: Vec::new(),
             codecs: Vec::new(),
             is_local: true,
-            key,
+            key: format!("run-{}", new_id()),
             sim: args.sim,
             is_at_server: args.server.is_some(),
             unknown_metrics: Vec::new(),
         };
-        let (mut problems, mut names): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
+        let (mut problems, mut names): (Vec<String>, Vec<(String, String)>) = Default::default();
         let mut wanted = 0;
         for (at, path) in files(&args.paths).map_err(Stop::bad)?.into_iter().enumerate() {
             let suite = match from_file(&path, &variable) {
@@ -159,10 +158,9 @@ impl Plan {
                 };
                 plan.jobs.extend((0..repeat).map(job));
             }
-            let calls = plan.jobs.iter().filter(|job| job.suite == at).count();
-            problems.extend(entry.as_ref().and_then(|entry| rooms::repeated_dispatch(&suite.connect, entry, calls)));
             plan.suites.push(Suite { at, file, connect: suite.connect, spawn: suite.spawn, entry });
         }
+        problems.extend(plan.repeated_dispatches());
         if problems.is_empty() && wanted == 0 {
             let asked = args.filter.iter().chain(&args.tag).next().map_or("", String::as_str);
             let near = nearest(asked, names.iter().map(|(name, _)| name.as_str()));
@@ -175,6 +173,15 @@ impl Plan {
             problems.push("RINGER_API_KEY is not set: it is the key of the server".to_owned());
         }
         if problems.is_empty() { Ok(plan) } else { Err(Stop::Bad(plan.hidden(problems))) }
+    }
+
+    /// Returns problems of suites whose calls would each need an agent dispatched into the same room.
+    fn repeated_dispatches(&self) -> Vec<String> {
+        let problem = |suite: &Suite| {
+            let calls = self.jobs.iter().filter(|job| job.suite == suite.at).count();
+            rooms::repeated_dispatch(&suite.connect, suite.entry.as_ref()?, calls)
+        };
+        self.suites.iter().filter_map(problem).collect()
     }
 
     /// Returns problems of metrics that expectations name. Names that are not built in may be those of a server's own metrics.

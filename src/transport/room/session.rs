@@ -521,18 +521,6 @@ impl RoomCall {
         }
     }
 
-    /// Tells if the agent sends audio, where that has changed.
-    fn tell_hold(&mut self, news: &NewsSender<RoomNews>) {
-        let is_mute = self.signalling.heard_tracks().iter().all(|track| track.is_muted);
-        let is_held = is_mute || self.voices.tracks().is_empty();
-        // An agent that has left, or is coming back, is not mute.
-        let is_there = !self.signalling.is_agent_away() && !self.awaits_voice;
-        if self.is_up && self.is_held != is_held && is_there {
-            self.is_held = is_held;
-            news.send(RoomNews::Held(is_held));
-        }
-    }
-
     /// Tells the server that this side leaves, and closes everything.
     async fn leave(&mut self) {
         self.dialling = None;

@@ -111,8 +111,8 @@ impl Numbering {
         }
     }
 
-    /// Gives a packet the source, number and time of the stream.
-    fn apply(&mut self, packet: &mut Arrived) {
+    /// Gives a packet the source, number and time of the stream. `earlier`: frames in it or before it that have waited.
+    fn apply(&mut self, packet: &mut Arrived, earlier: usize) {
         let Some(header) = packet.bytes.first_chunk_mut::<HEADER>() else { return };
         let source = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
         let sequence = u16::from_be_bytes([header[2], header[3]]);
@@ -124,7 +124,8 @@ impl Numbering {
                 Some((last, last_time, at)) => {
                     // It goes on after as much time as has passed, in whole frames.
                     let passed = packet.at.since(at).as_millis() as u64 / 20 * 20;
-                    let next_time = last_time.wrapping_add((passed.max(20) * CLOCK_PER_MS) as u32);
+                    let next_time =
+                        last_time.wrapping_add((passed.max(20 * (earlier as u64 + 1)) * CLOCK_PER_MS) as u32);
                     (source, last.wrapping_add(1).wrapping_sub(sequence), next_time.wrapping_sub(time))
                 }
             }),
@@ -206,7 +207,7 @@ impl Voices {
             *first = *first & 0x80 | kind;
         }
         if self.voices.len() < 2 {
-            self.numbering.apply(&mut packet);
+            self.numbering.apply(&mut packet, 0);
             return vec![packet];
         }
         let Some(payload_at) = payload_at(&packet.bytes) else { return Vec::new() };
@@ -230,7 +231,7 @@ impl Voices {
             if !made.is_empty() {
                 self.numbering.insert_one();
             }
-            self.numbering.apply(&mut next);
+            self.numbering.apply(&mut next, earlier);
             shift_back(&mut next.bytes, earlier);
             earlier = earlier.saturating_sub(part.len());
             made.push(next);

@@ -174,7 +174,8 @@ fn a_track_that_ends_hands_over_without_a_lost_frame() {
     let times: Vec<u32> = heard.heads.iter().map(|(_, time, _)| *time).collect();
     let steps: Vec<u32> = times.windows(2).map(|two| two[1].wrapping_sub(two[0]) / 960).collect();
     assert!(steps.iter().all(|step| (1..=4).contains(step)), "no frame lies on another: {steps:?}");
-    assert_eq!(steps.iter().sum::<u32>() + 1, 100, "as much time as passed: {steps:?}");
+    let frames = steps.iter().sum::<u32>() + 1;
+    assert!((100..=101).contains(&frames), "as much time as passed, and a frame that waited: {steps:?}");
     // The description follows.
     stream.set(vec![track("b", 2)]);
     heard.take(stream.take(second.packet(2001, &SILENCE)));
