@@ -20,16 +20,21 @@ const ROOM: usize = 4 * WAITING;
 pub(super) fn cut_behind_end(timeline: &mut Vec<TimelineEntry>) {
     let is_end = |entry: &&TimelineEntry| matches!(entry.reading(), EventKind::Ended { .. });
     let Some(end) = timeline.iter().find(is_end).map(|entry| entry.sample) else { return };
-    let mut begun = BTreeSet::new();
-    timeline.retain_mut(|entry| {
-        let is_late = entry.sample > end;
-        entry.event.sample = entry.sample.min(end);
-        match entry.reading() {
-            EventKind::SpeechStarted { utterance_id, .. } if !is_late => begun.insert(*utterance_id),
-            EventKind::SpeechEnded { utterance_id, .. } => begun.contains(utterance_id),
-            _ => !is_late || entry.event.side != Side::Dh,
-        }
+    let is_late = |entry: &TimelineEntry| entry.sample > end;
+    if !timeline.iter().any(is_late) {
+        return;
+    }
+    let begun: BTreeSet<u32> = (timeline.iter().filter(|entry| !is_late(entry)))
+        .filter_map(|entry| match entry.reading() {
+            EventKind::SpeechStarted { utterance_id, .. } => Some(*utterance_id),
+            _ => None,
+        })
+        .collect();
+    timeline.retain(|entry| match entry.reading() {
+        EventKind::SpeechEnded { utterance_id, .. } => begun.contains(utterance_id),
+        _ => !is_late(entry) || entry.event.side != Side::Dh,
     });
+    timeline.iter_mut().for_each(|entry| entry.event.sample = entry.sample.min(end));
     timeline.sort_by_key(|entry| (entry.sample, is_end(&entry), entry.seq));
 }
 

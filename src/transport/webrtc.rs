@@ -356,7 +356,8 @@ pub struct PeerFigures {
 
 /// A peer connection with one microphone track of Opus. Dropping it closes it.
 pub trait MediaPeer: Send + Sync {
-    /// Makes an offer with the candidates that were found within [`GATHERING`], or [`GATHERING_FIRST`] for a room; `restart`: new ICE credentials and sockets.
+    /// Makes an offer with the candidates that were found within [`GATHERING`], or [`GATHERING_FIRST`] for a room. `restart`: new ICE
+    /// credentials and sockets.
     ///
     /// # Errors
     /// The library's.

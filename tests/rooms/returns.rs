@@ -40,7 +40,7 @@ async fn an_agent_that_connects_anew_has_not_left() {
     let _agent = official(&server, "agent-1", &[]).await;
     let mut guest = Guest::join(&server).await;
     guest.hears().await;
-    server.reconnect("agent-1", Duration::from_millis(120)).await;
+    server.reconnect("agent-1");
     let back = |event: &RoomEvent| matches!(event, RoomEvent::AgentRejoined(..));
     let news = guest.until(|news| is_event(news, back)).await;
     assert!(news.iter().any(|news| is_event(news, |event| *event == RoomEvent::AgentAway)), "{news:?}");

@@ -163,8 +163,8 @@ impl RoomServer {
         self.room.remove(identity, reason).await;
     }
 
-    /// Has a participant connect anew, as official clients do: it leaves, and is back under another name after `gap`.
-    pub async fn reconnect(&self, identity: &str, gap: Duration) {
+    /// Has a participant connect anew, as official clients do: it leaves, and is back under another name.
+    pub fn reconnect(&self, identity: &str) {
         let member = self.room.member(identity);
         let before = member.info();
         let left = ParticipantInfo {
@@ -174,11 +174,10 @@ impl RoomServer {
             ..before.clone()
         };
         let back = ParticipantInfo { sid: format!("{}B", before.sid), ..before };
-        for (told, wait) in [(left, gap), (back, Duration::ZERO)] {
+        for told in [left, back] {
             for other in self.room.others(&member.sid) {
                 other.send(Response::Update(ParticipantUpdate { participants: vec![told.clone()] }));
             }
-            tokio::time::sleep(wait).await;
         }
     }
 

@@ -3,11 +3,55 @@
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Control, EndReason, Input, Limits, Onward, Output, RemoteEnd, RemoteKind, Sent, Signal, TICK,
+    Call, CallSpec, Control, EndReason, Ending, Input, Limits, Onward, Output, RemoteEnd, RemoteKind, Sent, Signal,
+    TICK,
 };
 use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
 use ringer_media::time::Time;
+
+/// A call that was dialled and answered, and what came of it.
+struct Answered {
+    call: Call,
+    now: Time,
+    /// Names and samples of the events.
+    events: Vec<(String, i64)>,
+    controls: Vec<Control>,
+    end: Option<Ending>,
+}
+
+impl Answered {
+    /// Returns a call whose answer came at this moment.
+    fn new(spec: CallSpec) -> Answered {
+        let (now, call) = (Time::from_millis(1000), Call::new(spec));
+        let mut answered = Answered { call, now, events: Vec::new(), controls: Vec::new(), end: None };
+        answered.tell(Signal::Dialing { address: "sip:agent@example.com".into() });
+        let leg = MediaParams::new(Codec::Pcmu).into();
+        answered.tell(Signal::Answered { code: 200, leg, text: false });
+        answered
+    }
+
+    fn tell(&mut self, signal: Signal) {
+        self.call.handle(self.now, Input::Signal(signal));
+    }
+
+    /// Lets ticks of 20 ms pass, in which no packets come.
+    fn pass(&mut self, ticks: u32) {
+        for _ in 0..ticks {
+            self.now = self.now + TICK;
+            self.call.handle(self.now, Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
+            self.call.handle(self.now, Input::Listen);
+            while let Some(output) = self.call.poll() {
+                match output {
+                    Output::Event(event) => self.events.push((event.name().to_owned(), event.sample)),
+                    Output::Control(control) => self.controls.push(control.clone()),
+                    Output::Ended(ending) => self.end = Some(*ending),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
 
 /// Returns the names of the events of a call that gets these signals at once, behind its answer. Also returns the end
 /// of the call within `ticks`.
@@ -16,29 +60,11 @@ fn behind_the_answer(
     spec: CallSpec,
     ticks: u32,
 ) -> (Vec<String>, Option<(EndReason, bool)>, Vec<Control>) {
-    let mut now = Time::from_millis(1000);
-    let mut call = Call::new(spec);
-    call.handle(now, Input::Signal(Signal::Dialing { address: "sip:agent@example.com".into() }));
-    let leg = MediaParams::new(Codec::Pcmu).into();
-    call.handle(now, Input::Signal(Signal::Answered { code: 200, leg, text: false }));
-    for signal in signals {
-        call.handle(now, Input::Signal(signal));
-    }
-    let (mut names, mut end, mut controls) = (Vec::new(), None, Vec::new());
-    for _ in 0..ticks {
-        now = now + TICK;
-        call.handle(now, Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
-        call.handle(now, Input::Listen);
-        while let Some(output) = call.poll() {
-            match output {
-                Output::Event(event) => names.push(event.name().to_owned()),
-                Output::Control(control) => controls.push(control.clone()),
-                Output::Ended(ending) => end = Some((ending.reason, ending.connected)),
-                _ => {}
-            }
-        }
-    }
-    (names, end, controls)
+    let mut answered = Answered::new(spec);
+    signals.into_iter().for_each(|signal| answered.tell(signal));
+    answered.pass(ticks);
+    let names = answered.events.into_iter().map(|(name, _)| name).collect();
+    (names, answered.end.map(|ending| (ending.reason, ending.connected)), answered.controls)
 }
 
 fn bye() -> Signal {
@@ -85,77 +111,40 @@ fn media_are_not_late_while_the_other_side_sends_none() {
     assert_eq!(ended(again), Some(EndReason::MediaTimeout));
 }
 
-/// Steps of a call that is up.
-enum Then {
-    Tell(Box<Signal>),
-    Ticks(u32),
-}
-
-/// Names and samples of events, and the end.
-type Told = (Vec<(String, i64)>, Option<(EndReason, i64)>);
-
-/// Returns the events behind the beginning, and the end.
-fn after_beginning(steps: Vec<Then>) -> Told {
-    let limits = Limits { media_timeout_ms: 1000, ..Limits::default() };
-    let mut now = Time::from_millis(1000);
-    let mut call = Call::new(CallSpec { limits, ..CallSpec::default() });
-    call.handle(now, Input::Signal(Signal::Dialing { address: "room".into() }));
-    let leg = MediaParams::new(Codec::Pcmu).into();
-    call.handle(now, Input::Signal(Signal::Answered { code: 200, leg, text: false }));
-    let (mut events, mut end) = (Vec::new(), None);
-    for step in steps {
-        let ticks = match step {
-            Then::Tell(signal) => {
-                let signal = if matches!(*signal, Signal::Away(Some(_))) { Signal::Away(Some(now)) } else { *signal };
-                call.handle(now, Input::Signal(signal));
-                0
-            }
-            Then::Ticks(count) => count,
-        };
-        for _ in 0..ticks {
-            now = now + TICK;
-            call.handle(now, Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
-            call.handle(now, Input::Listen);
-            while let Some(output) = call.poll() {
-                match output {
-                    Output::Event(event) => events.push((event.name().to_owned(), event.sample)),
-                    Output::Ended(ending) => end = Some((ending.reason, ending.samples)),
-                    _ => {}
-                }
-            }
-        }
-    }
-    (events, end)
-}
-
 #[test]
 fn a_call_ends_when_the_other_side_left_though_that_is_believed_later() {
-    let away = || Then::Tell(Box::new(Signal::Away(Some(Time(0)))));
+    let limits = Limits { media_timeout_ms: 1000, ..Limits::default() };
+    // 1.2 s without media are no time-out: the other side is not there.
+    let away = || {
+        let mut answered = Answered::new(CallSpec { limits: limits.clone(), ..CallSpec::default() });
+        answered.pass(40);
+        answered.tell(Signal::Away(Some(answered.now)));
+        answered.pass(60);
+        answered
+    };
+    let near = |samples: i64, tick: i64| ((tick - 1) * 320..=(tick + 1) * 320).contains(&samples);
     let lost = || Signal::Ended(RemoteEnd { kind: RemoteKind::Lost, ..RemoteEnd::default() });
     for (told, expect) in [(bye(), EndReason::AgentHangup), (lost(), EndReason::ConnectionLost)] {
-        // 1.2 s without media are no time-out: the other side is not there.
-        let steps = vec![Then::Ticks(40), away(), Then::Ticks(60), Then::Tell(Box::new(told)), Then::Ticks(5)];
-        let (events, end) = after_beginning(steps);
-        let (reason, samples) = end.expect("it is over");
-        assert_eq!(reason, expect);
-        let at = 39 * 320..=41 * 320;
-        assert!(at.contains(&samples), "{samples}");
-        assert_eq!(events.last().map(|(name, at)| (name.as_str(), *at)), Some(("call.ended", samples)));
+        let mut answered = away();
+        answered.tell(told);
+        answered.pass(5);
+        let ending = answered.end.expect("it is over");
+        assert_eq!(ending.reason, expect);
+        assert!(near(ending.samples, 40), "{}", ending.samples);
+        let last = answered.events.last().map(|(name, at)| (name.as_str(), *at));
+        assert_eq!(last, Some(("call.ended", ending.samples)));
     }
     // It is back: what follows is as before.
-    let back = || Then::Tell(Box::new(Signal::Away(None)));
-    let steps = vec![
-        Then::Ticks(40),
-        away(),
-        Then::Ticks(60),
-        back(),
-        Then::Ticks(20),
-        Then::Tell(Box::new(bye())),
-        Then::Ticks(5),
-    ];
-    let (reason, samples) = after_beginning(steps).1.expect("it is over");
-    assert_eq!(reason, EndReason::AgentHangup);
-    assert!((119 * 320..=121 * 320).contains(&samples), "{samples}");
-    let steps = vec![Then::Ticks(40), away(), Then::Ticks(60), back(), Then::Ticks(60)];
-    assert_eq!(after_beginning(steps).1.map(|(reason, _)| reason), Some(EndReason::MediaTimeout));
+    let mut back = away();
+    back.tell(Signal::Away(None));
+    back.pass(20);
+    back.tell(bye());
+    back.pass(5);
+    let ending = back.end.expect("it is over");
+    assert_eq!(ending.reason, EndReason::AgentHangup);
+    assert!(near(ending.samples, 120), "{}", ending.samples);
+    let mut back = away();
+    back.tell(Signal::Away(None));
+    back.pass(60);
+    assert_eq!(back.end.map(|ending| ending.reason), Some(EndReason::MediaTimeout));
 }

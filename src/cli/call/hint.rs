@@ -9,9 +9,7 @@ use super::is_socket;
 use crate::engine::CallReport;
 use crate::provider::guard::Guard;
 use crate::provider::post::{Poster, Posting};
-
-/// Path of a room server at which tokens are checked.
-const VALIDATION: &str = "/rtc/validate";
+use crate::transport::room::signal::validation;
 
 /// Time for a connection and an answer together.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -30,7 +28,7 @@ pub(super) async fn room_server(to: &str, report: &CallReport) -> Option<String>
 /// Returns the same for a WebSocket that was refused with `status`. The server is asked once.
 pub(super) async fn of_status(to: &str, status: u16) -> Option<String> {
     let server = server_of(to, status).filter(|_| is_socket(to))?;
-    let asked = format!("{}{VALIDATION}", server.replacen("ws", "http", 1));
+    let asked = validation(&server)?;
     let posting = Posting {
         method: "GET",
         url: &asked,

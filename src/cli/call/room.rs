@@ -170,7 +170,7 @@ impl RoomFlags {
     /// Returns the way that the credentials give.
     ///
     /// # Errors
-    /// What is missing, or that there are two ways.
+    /// Names what is missing, or says that there are two ways.
     pub fn way(&self) -> Result<Way<'_>, String> {
         let given = |text: &'_ Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
         let is_set = [&self.room_key, &self.room_secret, &self.room_token].map(given);

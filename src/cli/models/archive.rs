@@ -7,7 +7,6 @@ use std::path::{Component, Path, PathBuf};
 use flate2::read::GzDecoder;
 use tar::{Archive, EntryType};
 use zip::read::{Config, ZipReadOptions};
-
 use zip::result::ZipError;
 use zip::unstable::read::ZipIterable;
 

@@ -1,6 +1,6 @@
 //! Room servers of suites: their keys for the run's own engine, and the tokens of rooms that a suite or a token names.
 //!
-//! Where each call has a room of its own, the engine creates it by the key of the organization (`P1_url` and others). It knows no
+//! The engine creates a room of its own for each call by the key of the organization (`P1_url` and others). It knows no
 //! rooms of other names: for these it asks this command for a token, as it asks the server of `P1_token_webhook_url`.
 
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ impl Entry {
 /// Returns the way of a suite into its rooms, by the environment; `None` for another connection, and where nobody is called.
 ///
 /// # Errors
-/// What is missing or cannot be, with its position.
+/// Names what is missing or cannot be, with its position.
 pub fn entry(args: &Args, connect: &Connect) -> Result<Option<Entry>, String> {
     let Connect::Made(made) = connect else { return Ok(None) };
     let Some(room) = made.room.as_ref().filter(|_| !args.sim && !args.list) else { return Ok(None) };
@@ -114,7 +114,7 @@ pub fn integration(room: &RoomAt, key: &RoomKey) -> Value {
 }
 
 /// Ways of the suites whose calls share a room, by their positions among the files, and the credentials to ask with.
-struct Doors {
+struct SharedRooms {
     by_suite: HashMap<usize, (String, Entry)>,
     authorization: String,
 }
@@ -148,8 +148,8 @@ impl Tokens {
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(told)?;
         let base = format!("http://{}", listener.local_addr().map_err(told)?);
         let authorization = format!("Bearer {key}");
-        let doors = Arc::new(Doors { by_suite, authorization: authorization.clone() });
-        let app = Router::new().route("/{suite}", post(hand_out)).with_state(doors);
+        let rooms = Arc::new(SharedRooms { by_suite, authorization: authorization.clone() });
+        let app = Router::new().route("/{suite}", post(hand_out)).with_state(rooms);
         let (app, tasks) = (app.layer(DefaultBodyLimit::max(REQUEST_BYTES)), Tasks::new());
         tasks.spawn_until_stop("tokens of rooms", async move {
             if let Err(error) = axum::serve(listener, app).await {
@@ -204,16 +204,16 @@ struct Dispatch {
 
 /// Answers a request for a token.
 async fn hand_out(
-    State(doors): State<Arc<Doors>>,
+    State(rooms): State<Arc<SharedRooms>>,
     Path(suite): Path<usize>,
     headers: HeaderMap,
     body: String,
 ) -> (StatusCode, String) {
     let given = headers.get("authorization").and_then(|value| value.to_str().ok());
-    if given != Some(doors.authorization.as_str()) {
+    if given != Some(rooms.authorization.as_str()) {
         return (StatusCode::UNAUTHORIZED, String::new());
     }
-    let Some((server, entry)) = doors.by_suite.get(&suite) else { return (StatusCode::NOT_FOUND, String::new()) };
+    let Some((server, entry)) = rooms.by_suite.get(&suite) else { return (StatusCode::NOT_FOUND, String::new()) };
     let Ok(asked) = serde_json::from_str(&body) else { return (StatusCode::BAD_REQUEST, String::new()) };
     let Some(token) = token(entry, asked) else { return (StatusCode::NOT_FOUND, String::new()) };
     let answer = json!({ "server_url": server, "participant_token": token.expose() });
@@ -284,7 +284,7 @@ mod tests {
     async fn tokens_are_handed_out_to_the_engine_alone() {
         let entry = Entry::Token(Secret::new("t0ken".into()));
         let by_suite = HashMap::from([(1, ("ws://h".to_owned(), entry))]);
-        let doors = Arc::new(Doors { by_suite, authorization: "Bearer x".into() });
+        let rooms = Arc::new(SharedRooms { by_suite, authorization: "Bearer x".into() });
         for (given, suite, body, expect) in [
             (Some("Bearer x"), 1, "{}", (StatusCode::OK, r#"{"participant_token":"t0ken","server_url":"ws://h"}"#)),
             (Some("Bearer y"), 1, "{}", (StatusCode::UNAUTHORIZED, "")),
@@ -294,7 +294,7 @@ mod tests {
         ] {
             let value = given.map(|text| ("authorization".parse().expect("a name"), text.parse().expect("a value")));
             let headers: HeaderMap = value.into_iter().collect();
-            let (status, text) = hand_out(State(doors.clone()), Path(suite), headers, body.to_owned()).await;
+            let (status, text) = hand_out(State(rooms.clone()), Path(suite), headers, body.to_owned()).await;
             let same = if expect.1.is_empty() {
                 text.is_empty()
             } else {

@@ -155,10 +155,10 @@ impl Service {
                 (Admission { server_url: url.clone(), token }, Credentials::Integration)
             }
         };
-        dial.terms = RoomTerms { agent_name, credentials };
         let Admission { server_url, token } = admission;
-        let agent_name = Some(plan.visit.agent_name.clone()).filter(|name| !name.is_empty());
-        dial.target = RoomTarget { server_url, token, tool_topic: placed.tool_topic.clone(), agent_name };
+        let dispatched = Some(agent_name.clone()).filter(|name| !name.is_empty());
+        dial.terms = RoomTerms { agent_name, credentials };
+        dial.target = RoomTarget { server_url, token, tool_topic: placed.tool_topic.clone(), agent_name: dispatched };
         Ok(())
     }
 

@@ -483,7 +483,9 @@ impl RoomCall {
 
     fn take_side(&mut self, told: SideNews, is_publisher: bool, news: &NewsSender<RoomNews>) -> Option<Carried> {
         match told {
-            SideNews::Packet(packet) if self.is_up => drop(self.relay(packet, is_publisher)),
+            SideNews::Packet(packet) if self.is_up => {
+                self.relay(packet, is_publisher);
+            }
             SideNews::Packet(packet) => self.keep(packet),
             SideNews::Channel(ChannelNews::Message { bytes, .. }) => {
                 let at = now();

@@ -1,4 +1,4 @@
-//! Who is the agent among the participants of a room, and for how long.
+//! The agent among the participants of a room, and how long it stays the agent.
 
 use TrackType::{Audio, Video};
 

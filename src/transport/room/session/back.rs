@@ -157,7 +157,7 @@ impl RoomCall {
     /// Ends the way back of a room that was joined anew, as soon as this side can be heard. The agent may have a way back of its own.
     pub(super) fn look_back(&mut self, news: &NewsSender<RoomNews>) {
         let is_anew = self.back.as_ref().is_some_and(|back| back.how == How::Anew);
-        let is_there = self.can_flow() || self.signalling.is_joined() && self.is_up && self.can_send();
+        let is_there = if self.is_up { self.can_send() } else { self.can_flow() };
         if is_anew && self.dialling.is_none() && is_there {
             self.end_back(news);
         }
