@@ -27,6 +27,12 @@ pub const MAX_CALLS: usize = 20_000;
 /// Most transactions of received requests at a time; requests beyond are dropped, as if lost.
 pub const MAX_SERVER_TRANSACTIONS: usize = 60_000;
 
+/// Most transactions of requests by strangers ([`Endpoint::receive_stranger`]) among them, so that others stay heard.
+pub const MAX_STRANGER_TRANSACTIONS: usize = 20_000;
+
+/// Number of calls from which on a stranger's INVITE is answered 503.
+pub const MAX_CALLS_FOR_STRANGERS: usize = 10_000;
+
 /// Addresses and names by which an endpoint presents itself.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
@@ -98,6 +104,10 @@ pub struct Endpoint {
     pub(crate) session_s: Option<u32>,
     /// Addresses at which other places see this side.
     pub(crate) seen: Vec<(Hop, SocketAddr)>,
+    /// True while a stranger's message is handled.
+    is_stranger: bool,
+    /// Number of server transactions that strangers began.
+    strangers: usize,
 }
 
 impl Endpoint {
@@ -116,6 +126,8 @@ impl Endpoint {
             last_call: 0,
             session_s: None,
             seen: Vec::new(),
+            is_stranger: false,
+            strangers: 0,
         }
     }
 
@@ -126,6 +138,14 @@ impl Endpoint {
             Ok(Message::Response(response)) => self.response(now, &from, response),
             Err(_) => {}
         }
+    }
+
+    /// Takes one whole message of somebody who has nothing to do with a call and is not expected. What strangers begin takes
+    /// a part of the transactions and calls at most.
+    pub fn receive_stranger(&mut self, now: Time, from: Hop, message: &[u8]) {
+        self.is_stranger = true;
+        self.receive(now, from, message);
+        self.is_stranger = false;
     }
 
     /// Runs every timer that is due.
@@ -273,11 +293,15 @@ impl Endpoint {
             }
             return;
         }
-        if self.servers.len() >= MAX_SERVER_TRANSACTIONS {
+        let is_full = self.is_stranger && self.strangers >= MAX_STRANGER_TRANSACTIONS;
+        if is_full || self.servers.len() >= MAX_SERVER_TRANSACTIONS {
             return;
         }
         let invite = (request.method == Method::Cancel).then(|| server_key(&request, &via, &Method::Invite));
-        self.servers.insert(key.clone(), Server::new(request.clone(), to));
+        let mut server = Server::new(request.clone(), to);
+        server.is_stranger = self.is_stranger;
+        self.servers.insert(key.clone(), server);
+        self.strangers += usize::from(self.is_stranger);
         match (check, invite) {
             (Err(defect), _) => {
                 let (code, phrase) = defect.answer();
@@ -296,7 +320,9 @@ impl Endpoint {
             return self.reply(now, key, 420, "", &[("Unsupported", &unknown)]);
         }
         match request.method {
-            Method::Invite if self.calls.len() >= MAX_CALLS => self.reply(now, key, 503, "", &[("Retry-After", "10")]),
+            Method::Invite if self.calls.len() >= self.most_calls() => {
+                self.reply(now, key, 503, "", &[("Retry-After", "10")])
+            }
             Method::Invite => self.incoming(now, key, request, from),
             Method::Options => self.reply(now, key, 200, "", &CAPABILITIES),
             Method::Bye | Method::Notify | Method::Update | Method::Info | Method::Refer | Method::Prack => {
@@ -305,6 +331,11 @@ impl Endpoint {
             Method::Other(_) => self.reply(now, key, 501, "", &[("Allow", ALLOW)]),
             _ => self.reply(now, key, 405, "", &[("Allow", ALLOW)]),
         }
+    }
+
+    /// Returns the number of calls from which on an INVITE is answered 503.
+    fn most_calls(&self) -> usize {
+        if self.is_stranger { MAX_CALLS_FOR_STRANGERS } else { MAX_CALLS }
     }
 
     fn response(&mut self, now: Time, from: &Hop, response: Response) {
@@ -373,6 +404,7 @@ impl Endpoint {
                 self.send(to, bytes);
             }
             Fired::TimedOut | Fired::Gone => {
+                self.strangers -= usize::from(server.is_stranger);
                 self.servers.remove(&key);
             }
         }

@@ -208,6 +208,8 @@ pub(crate) struct Server {
     pub(crate) bytes: Vec<u8>,
     /// True for a refusal that is not repeated by itself.
     pub(crate) is_sparing: bool,
+    /// True where a stranger began it.
+    pub(crate) is_stranger: bool,
     state: State,
     interval: Duration,
     repeat: Option<Time>,
@@ -223,6 +225,7 @@ impl Server {
             to,
             bytes: Vec::new(),
             is_sparing: false,
+            is_stranger: false,
             state: State::Proceeding,
             interval: T1,
             repeat: None,
@@ -249,6 +252,8 @@ impl Server {
         }
         let (invite, reliable) = (self.request.method == Method::Invite, self.to.transport.is_reliable());
         self.deadline = Some(if invite || !reliable { now + T1_64 } else { now });
+        // Nothing reads the request after its final response, which is kept for half a minute.
+        self.request = Request::new(self.request.method.clone(), "");
         if invite && code < 300 {
             self.state = State::Accepted;
         } else {

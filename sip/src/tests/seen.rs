@@ -1,6 +1,7 @@
 //! Calls by the way of a registration, calls through an outbound proxy, and calls of strangers.
 
 use super::Scripted;
+use crate::endpoint::MAX_STRANGER_TRANSACTIONS;
 use crate::message::Method;
 use crate::testing::invite_to;
 use crate::{CallEvent, Hop, Time};
@@ -60,4 +61,34 @@ fn a_redirected_call_leaves_the_proxy_of_its_first_target() {
     stage.endpoint.take_destinations(stage.now, key, [Hop::udp("10.0.0.9:5060".parse().unwrap())]);
     let second = stage.request(Method::Invite);
     assert_eq!((second.uri.as_str(), second.headers.get("Route")), ("sip:bob@other.example", None));
+}
+
+/// A request outside of any dialog, from a place of its own.
+fn options(n: usize) -> Vec<u8> {
+    let head =
+        "OPTIONS sip:a@10.0.0.1 SIP/2.0\r\nMax-Forwards: 70\r\nFrom: <sip:x@y>;tag=1\r\nTo: <sip:a@10.0.0.1>\r\n";
+    let own = format!("Via: SIP/2.0/UDP 10.9.9.9;branch=z9hG4bK{n}\r\nCall-ID: {n}\r\nCSeq: 1 OPTIONS\r\n");
+    format!("{head}{own}Subject: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(1000)).into_bytes()
+}
+
+#[test]
+fn strangers_leave_room_for_others() {
+    let (mut stage, _, _) = Scripted::talking();
+    let (now, far) = (stage.now, Hop::udp("10.9.9.9:5060".parse().unwrap()));
+    let before = stage.endpoint.servers.len();
+    let send = |stage: &mut Scripted, n: usize, is_stranger: bool| {
+        match is_stranger {
+            true => stage.endpoint.receive_stranger(now, far.clone(), &options(n)),
+            false => stage.endpoint.receive(now, far.clone(), &options(n)),
+        }
+        std::iter::from_fn(|| stage.endpoint.poll()).count()
+    };
+    let answers: usize = (0..MAX_STRANGER_TRANSACTIONS + 100).map(|n| send(&mut stage, n, true)).sum();
+    assert_eq!(answers, MAX_STRANGER_TRANSACTIONS, "those beyond are dropped, as if lost");
+    assert_eq!(send(&mut stage, 1_000_000, false), 1, "somebody who is expected is answered");
+    assert_eq!(send(&mut stage, 5, true), 1, "a repeated request is answered again");
+    let kept = stage.endpoint.servers.values().map(|server| server.request.headers.iter().count()).max();
+    assert_eq!(kept, Some(0), "no request is kept after its answer");
+    stage.wait(40_000);
+    assert_eq!((stage.endpoint.servers.len(), send(&mut stage, 7, true)), (before, 1), "half a minute later");
 }

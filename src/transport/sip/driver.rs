@@ -290,7 +290,8 @@ impl SipDriver {
 
     /// Takes a message; gives it back where it is of no call that is known yet, and may begin one.
     fn receive(&mut self, from: Hop, bytes: &[u8]) -> Option<(Hop, Vec<u8>)> {
-        if !self.is_admitted(&from, bytes) {
+        let is_stranger = self.is_stranger(from.address.ip()) && !self.is_of_call(bytes);
+        if is_stranger && !self.strangers.admits(now(), from.address.ip()) {
             self.board.note_limited();
             return None;
         }
@@ -299,19 +300,17 @@ impl SipDriver {
         }
         self.keep(self.key_of(bytes), from.connection);
         let is_known = self.trace(false, &from, bytes);
-        self.endpoint.receive(now(), from.clone(), bytes);
+        match is_stranger {
+            true => self.endpoint.receive_stranger(now(), from.clone(), bytes),
+            false => self.endpoint.receive(now(), from.clone(), bytes),
+        }
         (!is_known).then(|| (from, bytes.to_vec()))
     }
 
-    /// True if a message is looked at: it comes from nobody unknown, or from a stranger who has not sent too many.
-    fn is_admitted(&mut self, from: &Hop, bytes: &[u8]) -> bool {
-        let host = from.address.ip();
-        if !self.is_stranger(host) {
-            return true;
-        }
+    /// True if a message belongs to a call that was answered, or is being made.
+    fn is_of_call(&self, bytes: &[u8]) -> bool {
         let head = &bytes[..bytes.len().min(HEAD_BYTES)];
-        let is_of_call = self.key_of(head).is_some_and(|key| self.strangers.has_call(key));
-        is_of_call || self.strangers.admits(now(), host)
+        self.key_of(head).is_some_and(|key| self.strangers.has_call(key))
     }
 
     fn is_stranger(&self, host: IpAddr) -> bool {
@@ -553,9 +552,14 @@ fn header<'m>(message: &'m [u8], names: &[&str]) -> Option<&'m str> {
 /// line, so that no line of the other side can be taken for one of the log's own.
 pub fn mask(message: &[u8]) -> String {
     let mut text = String::with_capacity(message.len());
+    let mut secret = false;
     for line in String::from_utf8_lossy(message).lines() {
+        // A line that begins with a blank goes on with the field before it (RFC 3261 7.3.1).
+        if secret && line.starts_with([' ', '\t']) {
+            continue;
+        }
         let name = line.split(':').next().unwrap_or_default().trim_end();
-        let secret = name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("proxy-authorization");
+        secret = name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("proxy-authorization");
         let key = line.to_ascii_lowercase().find("inline:").map(|at| at + "inline:".len());
         text.push(' ');
         match (secret, key) {

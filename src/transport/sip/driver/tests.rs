@@ -111,6 +111,8 @@ fn finds_call_ids_and_masks_credentials() {
     assert_eq!(call_id(b"\xff\xfe"), None);
     let text = mask(message);
     assert_eq!(text, " INVITE sip:a@b SIP/2.0\n i : 77@x\n Authorization: (masked)\n \n");
+    let text = mask(b"Proxy-Authorization: Digest username=\"a\",\r\n response=\"dead\",\r\n\tnonce=\"beef\"\r\nCSeq: 1 BYE\r\n\r\n");
+    assert_eq!(text, " Proxy-Authorization: (masked)\n CSeq: 1 BYE\n \n", "a field that is folded over lines");
     let text = mask(b"a=crypto:1 AES_CM_128_HMAC_SHA1_80 Inline:WVNfX19z|2^20;inline:beef\r\na=ptime:20\r\n");
     assert_eq!(text, " a=crypto:1 AES_CM_128_HMAC_SHA1_80 Inline:(masked)\n a=ptime:20\n");
     let text = mask(b"BYE sip:a@b SIP/2.0\r\n7 sent to 192.0.2.1:5 at 192.0.2.2:9\n\n8 sent to 192.0.2.1:5\r\n");
