@@ -3,11 +3,11 @@
 
 mod closing;
 mod events;
+mod most;
 mod pipeline;
 mod room;
 mod socket;
 
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use self::closing::last_messages;
+use self::most::{SignalledEvents, SignallingLog};
 use super::dialogs::{Dialogs, News, Of};
 use super::effects::Effects;
 use super::gate::{DialGate, Forwarded};
@@ -72,7 +73,8 @@ struct Tracks {
 /// Files of a call that the task keeps open.
 pub(super) struct OpenFiles {
     journal: Journal,
-    log: Option<std::fs::File>,
+    log: SignallingLog,
+    signalled: SignalledEvents,
     recording: Vec<(Written, Layout)>,
     /// The captured datagrams, and how many are missing.
     capture: Option<(Written, Arc<AtomicU64>)>,
@@ -84,7 +86,8 @@ impl Files {
     pub fn open(recorder: &Recorder, folder: Option<&Path>, captured: bool, log: &str) -> Files {
         let mut rest = OpenFiles {
             journal: Journal::default(),
-            log: None,
+            log: SignallingLog::default(),
+            signalled: SignalledEvents::default(),
             recording: Vec::new(),
             capture: None,
             warnings: Vec::new(),
@@ -98,7 +101,7 @@ impl Files {
             Ok(journal) => rest.journal = journal,
             Err(error) => rest.warnings.push(format!("the timeline is not written to {}: {error}", folder.display())),
         }
-        rest.log = std::fs::File::create(folder.join(log)).ok();
+        rest.log = SignallingLog::new(std::fs::File::create(folder.join(log)).ok());
         let tracks = Tracks {
             recording: recorder.stereo(folder.join(RECORDING)),
             clean: recorder.mono(folder.join(CALLER_CLEAN), Layout::CallerClean),
@@ -472,11 +475,7 @@ impl CallTask {
     }
 
     fn write_log(&mut self, at: i64, message: &str) {
-        if let Some(file) = &mut self.files.log
-            && writeln!(file, "{at} {message}").is_err()
-        {
-            self.files.log = None;
-        }
+        self.files.log.write(at, message);
     }
 
     async fn report(mut self: Box<Self>) {
@@ -497,6 +496,8 @@ impl CallTask {
         };
         let (recording, messages) = tokio::join!(closing, last_messages(&mut dialogs, &clock));
         messages.iter().for_each(|(at, message)| self.write_log(*at, message));
+        self.files.warnings.extend(self.files.log.warning());
+        self.files.warnings.extend(self.files.signalled.warning());
         self.files.warnings.extend(self.effects.warnings());
         self.files.warnings.extend(self.refused_warning());
         if ending.quality.foreign_address > 0 && self.moved_to.is_none() {

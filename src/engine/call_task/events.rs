@@ -38,6 +38,9 @@ impl CallTask {
 
     /// Adds an event to the journal, and tells of it.
     pub(super) fn add(&mut self, event: Event) {
+        if !self.files.signalled.take(&event) {
+            return;
+        }
         let entry = self.files.journal.add(event);
         let _ = self.news.try_send(CallUpdate::Event(entry));
     }
