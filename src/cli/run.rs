@@ -4,6 +4,7 @@
 mod call;
 mod client;
 mod command;
+mod evidence;
 mod files;
 mod plan;
 mod refusal;
@@ -26,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::call::Caller;
 use self::client::{Client, Trouble};
 use self::command::Running;
-use self::files::Shard;
+use self::files::{Shard, passed_over};
 use self::plan::{Job, Plan, Ready};
 use self::rooms::{Entry, Tokens};
 use self::show::Show;
@@ -177,6 +178,7 @@ pub async fn run(args: Args) -> ExitCode {
 
 async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
     let plan = Plan::from_args(args)?;
+    passed_over(&args.paths).iter().for_each(complain);
     if args.list {
         plan.tell(args, out);
         return Ok(0);
@@ -369,6 +371,7 @@ fn start(args: &Args, plan: &Plan, config: &Config, work: &std::path::Path) -> R
         ("RINGER_SECURITY_ALLOW_PRIVATE_AGENTS", "true"),
         ("RINGER_SECURITY_ALLOW_PRIVATE_TARGETS", "true"),
         ("RINGER_P2_NAMED_BY_ADDRESS", "true"),
+        ("RINGER_WEBSOCKET_ANY_HOST", "true"),
     ];
     // The engine's data are its own, the models are those of all commands. Calls in virtual time are spoken without them.
     let models = local::models_of(config);

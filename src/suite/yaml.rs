@@ -239,6 +239,13 @@ pub fn parse(text: &str, file: &str) -> Result<Node, Problem> {
 fn fill(text: &str, variable: &dyn Fn(&str) -> Option<String>, masked: &mut Vec<String>) -> Result<String, String> {
     let (mut done, mut rest) = (String::new(), text);
     while let Some(start) = rest.find("${") {
+        if rest[..start].ends_with('$') {
+            // `$${` is a literal `${`.
+            done.push_str(&rest[..start]);
+            done.push('{');
+            rest = &rest[start + 2..];
+            continue;
+        }
         let Some(length) = rest[start..].find('}') else {
             return Err("a variable has no end: write ${NAME} or ${NAME:-default}".to_owned());
         };
@@ -533,6 +540,8 @@ mod tests {
             ("${NONE:-x}${PORT:-y}", Ok("x5080")),
             ("${EMPTY:-x}${EMPTY}", Ok("x")),
             ("$PORT $", Ok("$PORT $")),
+            ("a$${PORT}b$${", Ok("a${PORT}b${")),
+            ("$$${PORT}$", Ok("$${PORT}$")),
             ("${NONE}", Err("the variable NONE is not set")),
             ("${PORT", Err("a variable has no end: write ${NAME} or ${NAME:-default}")),
             ("${1}", Err("${1} names no variable: letters, digits and _ do")),

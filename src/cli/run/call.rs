@@ -11,12 +11,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::{Client, Trouble};
 use super::command::Running;
+use super::evidence::without_values;
 use super::plan::{Job, Ready};
 use super::show::{Line, Show};
 use super::text_of;
 use crate::judge::YIELDING;
 use crate::model::status::ResultStatus;
 use crate::suite::Played;
+use crate::suite::file::Scenario;
 use crate::suite::html::peaks;
 use crate::suite::mask::mask;
 use crate::suite::verdict::{Judgement, Verdict, judge};
@@ -166,11 +168,14 @@ impl Caller {
         }
         let peaks = peaks(&recording);
         let mut played = Played { record, transcript, timeline, turns, peaks, opus, ..job.not_made(judgement) };
-        let name = format!("{}-{}", slug(&job.scenario.name), job.seed);
+        let name = format!("{}-{}", file_name(job, &self.show.masked), job.seed);
         self.write(&mut played, &format!("recordings/{name}.wav"), &recording);
         if self.keeps_all_evidence || played.judgement.verdict != Verdict::Passed {
             let evidence = self.client.file(&path("evidence")).await.unwrap_or_default();
-            self.write(&mut played, &format!("evidence/{name}.tar"), &evidence);
+            match without_values(&evidence, &self.show.masked) {
+                Ok(evidence) => self.write(&mut played, &format!("evidence/{name}.tar"), &evidence),
+                Err(error) => self.show.warn(&format!("evidence/{name}.tar is not written: {error}")),
+            }
         }
         played
     }
@@ -199,6 +204,13 @@ fn lacks_yielding(call: &Played) -> bool {
 
 async fn await_end(command: &Arc<Mutex<Option<Running>>>) -> Option<String> {
     command.lock().await.as_mut().and_then(Running::exit_reason)
+}
+
+/// Returns a name for the files of a scenario. It has no value of a variable, but the scenario's line where the name has one.
+fn file_name(job: &Job, masked: &[String]) -> String {
+    let Scenario { name, at, .. } = &job.scenario;
+    let plain = mask(name, masked);
+    if plain == *name { slug(name) } else { format!("{}-line-{}", slug(&plain), at.line) }
 }
 
 /// Returns a name for files, of letters and digits, with a hash where others could become the same.

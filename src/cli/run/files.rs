@@ -6,6 +6,8 @@ use sha2::{Digest, Sha256};
 
 /// Files of which a run may consist.
 const FILES_MAX: usize = 10_000;
+/// Files that a line names.
+const SHOWN: usize = 5;
 /// Folders in each other that a glob is looked for in.
 const DEPTH_MAX: usize = 32;
 
@@ -34,6 +36,49 @@ pub fn files(paths: &[String]) -> Result<Vec<PathBuf>, String> {
         }
     }
     Ok(files)
+}
+
+/// Returns a line for each folder among the paths below which there are files that look like suites and are not run: those in
+/// its sub-folders, and those whose ending has capitals.
+pub fn passed_over(paths: &[String]) -> Vec<String> {
+    let line = |given: &String| {
+        let folder = Path::new(given);
+        let (taken, mut found) = (of_folder(folder).ok()?, Vec::new());
+        look_below(folder, 0, &mut found);
+        found.retain(|path| !taken.contains(path));
+        found.sort();
+        let first: Vec<String> = found
+            .iter()
+            .take(SHOWN)
+            .map(|path| path.strip_prefix(folder).unwrap_or(path).display().to_string())
+            .collect();
+        let more = if found.len() > SHOWN { format!(" and {} more", found.len() - SHOWN) } else { String::new() };
+        let given = given.trim_end_matches('/');
+        let mut globs: Vec<String> =
+            found.iter().filter_map(|path| Some(format!("'{given}/**/*.{}'", path.extension()?.to_str()?))).collect();
+        globs.sort();
+        globs.dedup();
+        let (first, globs) = (first.join(", "), globs.join(" "));
+        (!found.is_empty()).then(|| format!("{given}: not run: {first}{more}. To run them, name {globs}"))
+    };
+    paths.iter().filter(|given| Path::new(given).is_dir()).filter_map(line).collect()
+}
+
+/// Adds the files below a folder whose names end as those of suites, in whatever letters.
+fn look_below(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    for path in entries(folder).unwrap_or_default() {
+        let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        let is_yaml =
+            path.extension().is_some_and(|end| ["yaml", "yml"].iter().any(|own| end.eq_ignore_ascii_case(own)));
+        if is_hidden || path.is_symlink() || depth > DEPTH_MAX || found.len() > FILES_MAX {
+            continue;
+        }
+        if path.is_dir() {
+            look_below(&path, depth + 1, found);
+        } else if is_yaml {
+            found.push(path);
+        }
+    }
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
@@ -152,6 +197,23 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_are_not_run_are_named_with_their_glob() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["a.yaml", "b.YAML", "deep/one/d.yaml", ".hidden/e.yaml", "deep/x.txt"] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("it is made");
+            std::fs::write(path, "").expect("it is written");
+        }
+        let at = folder.path().to_string_lossy().into_owned();
+        let expect =
+            format!("{at}: not run: b.YAML, deep/one/d.yaml. To run them, name '{at}/**/*.YAML' '{at}/**/*.yaml'");
+        assert_eq!(passed_over(std::slice::from_ref(&at)), [expect]);
+        let whole = [format!("{at}/**/*.YAML"), format!("{at}/**/*.yaml")];
+        assert_eq!(files(&whole).expect("the globs take them").len(), 3);
+        assert!(passed_over(&whole).is_empty() && passed_over(&[format!("{at}/deep/one")]).is_empty());
+    }
 
     #[test]
     fn paths_are_files_folders_and_globs() {
