@@ -39,6 +39,8 @@ pub struct WebSocket {
     pub max_text_bytes: usize,
     /// True: the agent's message that it begins to speak interrupts the Digital Human.
     pub yield_to_started_event: bool,
+    /// True if dialects with headers and keys go to every host. `ringer run` sets it for the engine that it starts.
+    pub any_host: bool,
     /// Dialects with settings of their own, by name.
     pub dialects: BTreeMap<String, DialectTable>,
 }
@@ -71,6 +73,7 @@ impl Default for WebSocket {
             max_message_bytes: 1_048_576,
             max_text_bytes: 65_536,
             yield_to_started_event: true,
+            any_host: false,
             dialects: BTreeMap::new(),
         }
     }
@@ -97,6 +100,7 @@ impl WebSocket {
         from.whole("websocket.max_message_bytes", 1024..=1 << 26, &mut self.max_message_bytes);
         from.whole("websocket.max_text_bytes", 1024..=1 << 26, &mut self.max_text_bytes);
         from.boolean("websocket.yield_to_started_event", &mut self.yield_to_started_event);
+        from.boolean("websocket.any_host", &mut self.any_host);
         for name in from.names_below(DIALECTS, &[]) {
             let table = from.table(&format!("{DIALECTS}.{name}"));
             self.dialects.insert(name, DialectTable(table));

@@ -14,7 +14,15 @@ use crate::transport::websocket::dialect::DialectError;
 pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<WebSocketDial, Obstacle> {
     let missing = || Obstacle::new(ErrorCode::WebsocketConnectFailed, "The agent has no websocket_url");
     let url = url(cast).ok_or_else(missing)?;
-    Ok(WebSocketDial { url, ..terms(cast, settings)? })
+    let terms = terms(cast, settings)?;
+    if let Some(dialect) = terms.dialect.as_ref().filter(|dialect| !settings.any_host && !dialect.may_go_to(&url)) {
+        let message = format!(
+            "The dialect's headers and keys go to its hosts alone ({}): websocket_url leads to none of them",
+            dialect.hosts.join(", ")
+        );
+        return Err(Obstacle::new(ErrorCode::WebsocketConnectFailed, message));
+    }
+    Ok(WebSocketDial { url, ..terms })
 }
 
 /// Returns the terms of a call over a WebSocket, whoever opens it.

@@ -140,3 +140,37 @@ fn parameters_stand_beside_the_result_id() {
     let expect = json!({"simulation_result_id": "13062", "tenant": "t\"1"});
     assert_eq!(side.texts()[1]["start"]["customParameters"], expect);
 }
+
+#[test]
+fn headers_and_keys_go_to_named_hosts_alone() {
+    let dialect = |more: &str| {
+        let text = format!("{{\"kind\": \"twilio_media_streams\", {more}}}");
+        Dialect::parse("desk", &serde_json::from_str(&text).expect("JSON"))
+    };
+    let secret = "\"signing_key\": \"k\"";
+    let hosts = "\"hosts\": [\"Agent.example.com\", \"*.example.org\", \"127.0.0.1\"]";
+    let own = dialect(&format!("{secret}, {hosts}")).expect("it can be read");
+    for (url, expect) in [
+        ("wss://agent.example.com/a?b", true),
+        ("wss://AGENT.example.com:8443/", true),
+        ("wss://x.example.org", true),
+        ("wss://a.b.example.org", true),
+        ("ws://127.0.0.1:9000/", true),
+        ("wss://example.org", false),
+        ("wss://evilexample.org", false),
+        ("wss://agent.example.com.evil.example", false),
+        ("wss://agent.example.com@evil.example/", false),
+        ("no address", false),
+    ] {
+        assert_eq!(own.may_go_to(url), expect, "{url}");
+    }
+    let none = dialect(secret).expect("it can be read");
+    assert!(none.has_secrets() && !none.may_go_to("wss://agent.example.com"));
+    let plain = dialect("\"dtmf_inband\": true").expect("it can be read");
+    assert!(!plain.has_secrets() && plain.may_go_to("wss://anywhere.example"));
+    for wrong in ["\"agent.example\"", "[7]", "[\"*\"]", "[\"a.*.b\"]", "[\"https://a.b\"]", "[\"a.b:443\"]", "[\"\"]"]
+    {
+        let error = dialect(&format!("\"hosts\": {wrong}")).expect_err("it is refused").to_string();
+        assert!(error.contains("hosts must be a list of hosts"), "{wrong}: {error}");
+    }
+}
