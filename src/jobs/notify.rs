@@ -6,13 +6,13 @@ use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
 use super::Upkeep;
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::config::Notify;
 use crate::error::Result;
 use crate::model::notification::{Channel, ChannelType, Notice};
 use crate::provider::guard::Guard;
 use crate::provider::mail::{Mail, mail};
-use crate::provider::post::{Poster, SIGNATURE, signature};
+use crate::provider::post::{Poster, signatures};
 use crate::queue::NotifyJob;
 
 /// Waits before the second attempt and those after it.
@@ -37,7 +37,9 @@ pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {
         return service.keep_attempt(job, Some(OVERTAKEN.to_owned()), None).await;
     }
     let poster = Poster::new(Guard::new(service.settings().allow_private_targets), PATIENCE);
-    let Err(why) = deliver(job, &doc.channel, &doc.notice, &service.settings().notify, &poster).await? else {
+    let Err(why) =
+        deliver(job, &doc.channel, &doc.notice, &service.settings().notify, &poster, service.clock()).await?
+    else {
         return service.keep_attempt(job, None, None).await;
     };
     let wait = WAITS_MS.get(job.attempt as usize - 1).filter(|_| why != NOT_CONFIGURED && why != GONE);
@@ -55,6 +57,7 @@ async fn deliver(
     notice: &Notice,
     settings: &Notify,
     poster: &Poster,
+    clock: &Clock,
 ) -> Result<Result<(), String>> {
     let target = channel.target.as_str();
     let is_url = target.contains("://");
@@ -75,7 +78,8 @@ async fn deliver(
         headers.push(("x-svc-event", notice.kind.as_str().to_owned()));
         headers.push(("x-svc-event-id", job.notification_id.to_string()));
         headers.push(("x-svc-delivery", clock::new_id().to_string()));
-        headers.extend(settings.key.as_ref().map(|key| (SIGNATURE, signature(key.expose(), body.as_bytes()))));
+        let (id, now_ms) = (job.notification_id.to_string(), clock.now_ms());
+        headers.extend(settings.key.iter().flat_map(|key| signatures(key.expose(), &id, now_ms, &body)));
     }
     Ok(match poster.post(url, &headers, body).await {
         Ok(200..=299) => Ok(()),

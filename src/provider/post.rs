@@ -18,6 +18,8 @@ use crate::error::is_out_of_resources;
 
 /// Header of the signature.
 pub const SIGNATURE: &str = "X-Svc-Signature";
+/// Header of the signature over time, event and body.
+pub const SIGNATURE_V2: &str = "X-Svc-Signature-V2";
 /// Header that says which result a request belongs to.
 pub const RESULT_ID: &str = "X-Simulation-Result-Id";
 
@@ -26,6 +28,15 @@ pub fn signature(key: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
     mac.update(body);
     hex::encode(mac.finalize().into_bytes())
+}
+
+/// Returns both signatures of a body as header fields. The second is `t=UNIX,v1=HEX`: the time in seconds, and the HMAC-SHA256 over
+/// `UNIX.ID.BODY`, by which a receiver can refuse what is old or was sent to it before. `id` is the value of `X-Svc-Event-Id`, else
+/// of `X-Simulation-Result-Id`, else empty.
+pub fn signatures(key: &str, id: &str, now_ms: i64, body: &str) -> [(&'static str, String); 2] {
+    let at_s = now_ms.div_euclid(1000);
+    let timed = signature(key, format!("{at_s}.{id}.{body}").as_bytes());
+    [(SIGNATURE, signature(key, body.as_bytes())), (SIGNATURE_V2, format!("t={at_s},v1={timed}"))]
 }
 
 /// Request to send, with its limits.
@@ -197,6 +208,13 @@ fn root(error: &reqwest::Error) -> String {
 mod tests {
     use super::*;
     use crate::provider::fake::WebServer;
+
+    #[test]
+    fn the_second_signature_covers_time_event_and_body() {
+        let [plain, timed] = signatures("k", "7", 1_767_603_600_999, "{}");
+        assert_eq!(plain, (SIGNATURE, signature("k", b"{}")));
+        assert_eq!(timed, (SIGNATURE_V2, format!("t=1767603600,v1={}", signature("k", b"1767603600.7.{}"))));
+    }
 
     #[test]
     fn the_signature_is_hmac_sha256_in_hex() {

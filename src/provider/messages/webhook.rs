@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::{
     ANSWER_BYTES, Called, Exchange, Message, OWN, PATIENCE, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange,
 };
+use crate::clock::Clock;
 use crate::config::Secret;
 use crate::provider::chat::{content, surrogates};
-use crate::provider::post::{Poster, Posting, RESULT_ID, SIGNATURE, signature};
+use crate::provider::post::{Poster, Posting, RESULT_ID, signatures};
 
 const CODES: [&str; 2] = ["HTTP_WEBHOOK_FAILED"; 2];
 
@@ -44,8 +45,8 @@ impl Webhook {
             "end_conversation": message.ends,
         });
         let body = body.to_string();
-        let headers =
-            [(SIGNATURE, signature(self.key.expose(), body.as_bytes())), (RESULT_ID, self.conversation.clone())];
+        let [signed, timed] = signatures(self.key.expose(), &self.conversation, Clock::Real.now_ms(), &body);
+        let headers = [signed, timed, (RESULT_ID, self.conversation.clone())];
         let posting = Posting {
             method: "POST",
             url: &self.url,

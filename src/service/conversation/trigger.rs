@@ -14,7 +14,7 @@ use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::{Object, text_of};
 use crate::provider::guard::Guard;
-use crate::provider::post::{Poster, RESULT_ID, SIGNATURE, signature};
+use crate::provider::post::{Poster, RESULT_ID, signatures};
 use crate::queue::TriggerJob;
 use crate::service::Service;
 use crate::service::library::simulations::name_of;
@@ -52,7 +52,8 @@ impl Service {
         let Some(url) = &stage.agent.outbound_trigger_webhook_url else { return Ok(()) };
         let body = self.trigger_body(job, &row.doc, &stage).to_string();
         let mut headers = [IDEMPOTENCY_KEY, RESULT_ID].map(|name| (name, job.result_id.to_string())).to_vec();
-        headers.extend(stage.agent_key.as_ref().map(|key| (SIGNATURE, signature(key, body.as_bytes()))));
+        let (id, now_ms) = (job.result_id.to_string(), self.clock.now_ms());
+        headers.extend(stage.agent_key.iter().flat_map(|key| signatures(key, &id, now_ms, &body)));
         let poster = Poster::new(Guard::new(self.settings.allow_private_targets), PATIENCE);
         let why = match poster.post(url, &headers, body).await {
             Ok(200..=299) => return Ok(()),

@@ -14,7 +14,7 @@ use crate::model::Object;
 use crate::model::agent::ConnectionType;
 use crate::model::error_code::ErrorCode;
 use crate::model::time::Timestamp;
-use crate::provider::post::{Poster, Posting, SIGNATURE, signature};
+use crate::provider::post::{Poster, Posting, signatures};
 use crate::service::library::field_rules;
 use crate::service::{Service, Settings};
 
@@ -107,7 +107,7 @@ impl Asked<'_> {
     async fn ask(&self, url: &str, key: Option<Secret>, body: &Value) -> std::result::Result<Told, String> {
         let body = body.to_string();
         let headers: Vec<(&str, String)> =
-            key.iter().map(|key| (SIGNATURE, signature(key.expose(), body.as_bytes()))).collect();
+            key.iter().flat_map(|key| signatures(key.expose(), "", self.clock.now_ms(), &body)).collect();
         let mut why = String::new();
         for wait in WAITS_MS {
             let posting = Posting {

@@ -13,7 +13,7 @@ use crate::model::Object;
 use crate::model::notification::{Notice, NoticeKind};
 use crate::model::time::Timestamp;
 use crate::model::webhook::{DeliveryRecord, WebhookDoc};
-use crate::provider::post::{SIGNATURE, signature};
+use crate::provider::post::signatures;
 use crate::queue::outbox::Outgoing;
 use crate::service::watching::notify::about;
 use crate::service::{Caller, Service};
@@ -104,11 +104,14 @@ impl Service {
             at: Timestamp(self.clock.now_ms()),
             body_sha256: hex::encode(Sha256::digest(body.as_bytes())),
         };
+        let id = event_id.to_string();
+        let [signed, timed] = signatures(signing_key, &id, record.at.0, &body);
         let headers = [
             ("X-Svc-Event", event.to_owned()),
-            ("X-Svc-Event-Id", event_id.to_string()),
+            ("X-Svc-Event-Id", id),
             ("X-Svc-Delivery", record.id.to_string()),
-            (SIGNATURE, signature(signing_key, body.as_bytes())),
+            signed,
+            timed,
         ];
         let outcome = match self.poster.post(&spec.url, &headers, body).await {
             Ok(status @ 200..=299) => Ok(i64::from(status)),
