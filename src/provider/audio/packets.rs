@@ -20,6 +20,9 @@ use super::sink::Sink;
 /// Broken packets of a file that are passed over.
 const MAX_BROKEN: u32 = 1000;
 
+/// Packets of a file that may give no audio: what is cut from the start and end of streams are a few.
+const MAX_FRUITLESS: u32 = 20_000;
+
 /// Samples of the longest Opus packet (120 ms) at 16 kHz (RFC 6716 2.1.4).
 const OPUS_SAMPLES: usize = RATE_HZ as usize * 120 / 1000;
 
@@ -95,16 +98,26 @@ struct Packets<'a> {
     due: Option<Timestamp>,
     /// True if the packets end before the file does.
     is_cut: bool,
+    /// Number of packets that gave no audio.
+    fruitless: u32,
 }
 
 impl<'a> Packets<'a> {
     fn new(format: &'a mut dyn FormatReader, id: u32) -> Packets<'a> {
         let base = format.tracks().iter().find(|track| track.id == id).and_then(|track| track.time_base);
-        Packets { format, id, base, due: None, is_cut: false }
+        Packets { format, id, base, due: None, is_cut: false, fruitless: 0 }
     }
 
     /// Returns the next packet. What lies between it and the one before is silence.
     fn next(&mut self, sink: &mut Sink) -> Option<Packet> {
+        if sink.is_full() {
+            return None;
+        }
+        if self.fruitless > MAX_FRUITLESS {
+            // A small file can hold millions of packets that are decoded for nothing.
+            self.is_cut = true;
+            return None;
+        }
         let packet = loop {
             match self.format.next_packet() {
                 Ok(Some(packet)) if packet.track_id == self.id => break packet,
@@ -123,16 +136,17 @@ impl<'a> Packets<'a> {
         Some(packet)
     }
 
-    /// Takes a decoded packet.
-    fn take_packet(&mut self, packet: &Packet) {
+    /// Takes a decoded packet with this number of frames of audio.
+    fn take_packet(&mut self, packet: &Packet, frames: usize) {
         self.due = packet.pts.checked_add(packet.dur);
+        self.fruitless += u32::from(frames == 0);
     }
 
     /// Notes a packet that could not be decoded: it is silence, but before the first that could.
     fn broken(&mut self, packet: &Packet, sink: &mut Sink) {
         if self.due.is_some() {
             sink.broken(self.seconds(packet.dur).min(PACKET_MAX_S));
-            self.take_packet(packet);
+            self.take_packet(packet, 1);
         }
     }
 
@@ -164,7 +178,7 @@ fn read_track(
         let (rate_hz, channels) = (decoded.spec().rate(), decoded.spec().channels().count());
         decoded.copy_to_vec_interleaved(&mut interleaved);
         let frames = interleaved.len() / channels.max(1);
-        packets.take_packet(&packet);
+        packets.take_packet(&packet, frames);
         let Some(taken) = sink.admit(rate_hz, channels, frames)? else { continue };
         let sample = |value: f32| (value * 32_768.0).round() as i16;
         let frames = interleaved.chunks_exact(channels.max(1)).take(taken);
@@ -196,6 +210,7 @@ fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8], sink: &mut Sin
     let mut packets = Packets::new(format, id);
     while let Some(packet) = packets.next(sink) {
         if packet.data.is_empty() {
+            packets.fruitless += 1;
             continue;
         }
         let Ok(count) = decoder.decode(&packet.data, &mut room, ropus::DecodeMode::Normal) else {
@@ -209,7 +224,7 @@ fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8], sink: &mut Sin
         let trimmed = |ticks: u64| ((ticks / OPUS_TICKS) as usize).min(count);
         let (from, to) = (trimmed(packet.trim_start.get()), count - trimmed(packet.trim_end.get()));
         let decoded = room.get(from * sides..to * sides).unwrap_or_default();
-        packets.take_packet(&packet);
+        packets.take_packet(&packet, decoded.len());
         let Some(taken) = sink.admit(RATE_HZ, sides, decoded.len() / sides)? else { continue };
         let frames = decoded.chunks_exact(sides).take(taken);
         (0..sink.sides()).for_each(|n| sink.give(n, frames.clone().map(|frame| frame[n])));
