@@ -29,6 +29,7 @@ pub mod vault;
 mod versions;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -44,7 +45,7 @@ pub(crate) use self::call_logs::LogFilter;
 pub use self::db::Location;
 pub(crate) use self::dials::{DialRow, DialScope};
 pub(crate) use self::issues::FailureRow;
-pub use self::keys::{Holder, KeyRow};
+pub use self::keys::{Holder, KeyRow, organizations_at};
 pub(crate) use self::legs::CallState;
 pub(crate) use self::metrics::Metrics;
 pub(crate) use self::openings::OpeningKey;
@@ -117,6 +118,11 @@ impl Store {
         self.parts.database.is_shared()
     }
 
+    /// Returns the name of this engine at the database; see [`Database::engine`].
+    pub(crate) async fn engine(&self) -> Result<&str> {
+        self.parts.database.engine().await
+    }
+
     /// Registers this engine at the database; see [`Database::enter`].
     pub(crate) async fn enter(&self) -> Result<bool> {
         self.parts.database.enter().await
@@ -135,6 +141,22 @@ impl Store {
     /// Closes every connection; committed changes are on disk.
     pub async fn close(&self) {
         self.parts.database.close().await;
+    }
+}
+
+/// Removes a folder with all that is in it. It has another name at once: somebody may make one of its name meanwhile.
+async fn remove_folder(folder: &Path) {
+    let away = folder.with_extension(format!("{}.gone", crate::clock::new_id()));
+    let moved = tokio::fs::rename(folder, &away).await;
+    let removed = match moved {
+        Ok(()) => tokio::fs::remove_dir_all(&away).await,
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(folder = %folder.display(), %error, "failed to remove what was left");
+        }
+        _ => {}
     }
 }
 
@@ -158,7 +180,15 @@ impl Organization<'_> {
 
     fn session(&self, link: Link) -> Session {
         let store = self.store.clone();
-        Session { organization: self.id.to_owned(), link, store, new_jobs: false, failed: Vec::new(), spoilt: false }
+        Session {
+            organization: self.id.to_owned(),
+            link,
+            store,
+            new_jobs: false,
+            failed: Vec::new(),
+            leftovers: Vec::new(),
+            spoilt: false,
+        }
     }
 }
 
@@ -170,6 +200,8 @@ pub struct Session {
     new_jobs: bool,
     /// Error codes of results that this session makes fail.
     failed: Vec<String>,
+    /// Folders that are removed once the changes are committed.
+    leftovers: Vec<PathBuf>,
     /// True: a statement has failed, and nothing can be committed.
     spoilt: bool,
 }
@@ -193,6 +225,10 @@ impl Session {
             return Err(Error::internal("a statement of this session has failed"));
         }
         self.link.commit().await?;
+        // Before workers are woken, which may write to the same places.
+        for folder in self.leftovers {
+            remove_folder(&folder).await;
+        }
         if self.new_jobs {
             self.store.parts.jobs.send_modify(|changes| *changes += 1);
         }
@@ -206,6 +242,11 @@ impl Session {
     /// Makes the commit wake workers, which then have something to look for.
     pub(crate) fn note_job(&mut self) {
         self.new_jobs = true;
+    }
+
+    /// Removes a folder once the changes are committed, and never if they are not.
+    pub(crate) fn remove_after_commit(&mut self, folder: PathBuf) {
+        self.leftovers.push(folder);
     }
 
     /// Counts a failed result at the commit.

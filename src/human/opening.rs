@@ -10,15 +10,22 @@ use super::model::{ModelMind, Patience};
 use super::{Mind, Profile, whole_move};
 use crate::provider::LanguageModel;
 
-/// Returns the model's first words for this Digital Human; `None`: there are none in time.
-pub async fn opening_line(profile: Profile, model: Arc<dyn LanguageModel>, seed: Seed) -> Option<String> {
+/// Returns the model's first words for this Digital Human.
+///
+/// # Errors
+/// There are none in time, or not from the model alone: why.
+pub async fn opening_line(profile: Profile, model: Arc<dyn LanguageModel>, seed: Seed) -> Result<String, String> {
     // The call has not begun, so nobody waits for these words.
     let mut mind = ModelMind::new(profile, model, seed, Patience::of_a_writer());
     let (out, parts) = mpsc::channel(64);
     let thought = Thought { purpose: Purpose::Opening, history: Vec::new(), unsaid: None };
     let ((), said) = tokio::join!(mind.think(thought, out), whole_move(parts));
     // A note means that the answer broke off or came from the built-in speaker.
-    (said.notes.is_empty() && !said.say.is_empty()).then_some(said.say)
+    match said.notes.first() {
+        Some(note) => Err((*note).to_owned()),
+        None if said.say.is_empty() => Err("the model's answer has no words".to_owned()),
+        None => Ok(said.say),
+    }
 }
 
 #[cfg(test)]
@@ -42,7 +49,7 @@ mod tests {
             let traits = vec![("house".to_owned(), "blue door".to_owned())];
             let profile = Profile { intent: "I want a table.".into(), traits, ..Profile::default() };
             let model = Arc::new(ScriptedModel::new(vec![reply]));
-            assert_eq!(opening_line(profile, model, Seed(1)).await.as_deref(), expect);
+            assert_eq!(opening_line(profile, model, Seed(1)).await.ok().as_deref(), expect);
         }
     }
 }

@@ -199,6 +199,8 @@ const MISSING: &str = "MISSING_";
 const NOT_CONFIGURED: &str = "_NOT_CONFIGURED";
 /// Start of the codes of addresses that are wrong.
 const INVALID: &str = "INVALID_";
+/// End of the codes of refused credentials.
+const AUTH_FAILED: &str = "_AUTH_FAILED";
 
 impl ErrorCode {
     /// Returns the status of a result that ends by this code; `connected`: the conversation had begun.
@@ -212,9 +214,14 @@ impl ErrorCode {
         matches!(self, HttpWebhookFailed | SmsSendFailed | EmailSendFailed | P2ConnectionFailed)
     }
 
-    /// True if another attempt ends in the same code: a setting or an address is missing or wrong.
+    /// True if another attempt ends in the same code: a setting, an address or credentials are missing or wrong.
     pub fn is_lasting(&self) -> bool {
-        [MISSING, INVALID].iter().any(|start| self.as_str().starts_with(start))
+        let text = self.as_str();
+        let lasting = [ErrorCode::NoConnectionType, ErrorCode::ConnectionNotSupported];
+        [MISSING, INVALID].iter().any(|start| text.starts_with(start))
+            || [AUTH_FAILED, NOT_CONFIGURED].iter().any(|end| text.ends_with(end))
+                && !matches!(self, ErrorCode::Unknown(_))
+            || lasting.contains(self)
     }
 }
 
@@ -356,7 +363,10 @@ mod tests {
             let written = format!("\"{code}\"");
             assert_eq!(serde_json::to_string(code).expect("a text"), written);
             assert_eq!(serde_json::from_str::<ErrorCode>(&written).expect("a code"), *code);
-            let lasts = ["MISSING_", "INVALID_"].iter().any(|start| code.as_str().starts_with(start));
+            let text = code.as_str();
+            let lasts = ["MISSING_", "INVALID_"].iter().any(|start| text.starts_with(start))
+                || ["_AUTH_FAILED", "_NOT_CONFIGURED"].iter().any(|end| text.ends_with(end))
+                || ["NO_CONNECTION_TYPE", "CONNECTION_NOT_SUPPORTED"].contains(&text);
             assert_eq!(code.is_lasting(), lasts, "{code}");
         }
         let missing = all.iter().filter(|code| matches!(code, ErrorCode::Missing(..)));

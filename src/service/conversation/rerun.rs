@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::artifacts::remove_files;
 use super::facts::{SETTINGS, is_written};
 use super::verdict::is_repeated;
 use crate::error::Result;
@@ -54,9 +53,7 @@ impl Service {
         for table in ["transcripts", "timelines", SETTINGS] {
             db.drop_text(table, row.id).await?;
         }
-        if let Err(error) = remove_files(&self.result_folder(row.id), |_| true).await {
-            tracing::warn!(result_id = row.id, %error, "failed to remove files of an earlier attempt");
-        }
+        db.remove_after_commit(self.result_folder(row.id));
         Ok(())
     }
 }

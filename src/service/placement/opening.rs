@@ -44,7 +44,13 @@ impl Service {
         }
         // The seed is the Digital Human's, and not that of the conversation that happens to be its first.
         let seed = Seed::of(&format!("opening:{organization}:{human_id}"));
-        let Some(line) = human::opening_line(profile, model.clone(), seed).await else { return Ok(()) };
+        let line = match human::opening_line(profile, model.clone(), seed).await {
+            Ok(line) => line,
+            Err(why) => {
+                cast.warnings.push(format!("the opening line could not be made before the conversation: {why}"));
+                return Ok(());
+            }
+        };
         let mut db = self.store.org(organization).write().await?;
         // Another conversation may have been first.
         cast.first_line = match db.opening(key).await? {
