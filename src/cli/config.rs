@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use super::out::Out;
-use super::{Place, room};
+use super::{Place, database, room};
+use crate::config::Config;
+use crate::service::unmatched_limits as unmatched;
+use crate::store::organizations_at;
 
 /// Flags of `ringer config`.
 #[derive(Debug, clap::Args)]
@@ -45,6 +48,7 @@ pub async fn run(args: Args) -> ExitCode {
         out.line(serde_json::to_string_pretty(&config).expect("settings are plain values"));
     } else {
         config.warnings.iter().for_each(|warning| out.line(warning));
+        unmatched_limits(&config).await.iter().for_each(|warning| out.line(warning));
         let (api, sip, calls) = (config.server.listen, config.sip.listen, room(&config));
         let data = config.data.display();
         out.line(format_args!("The settings are good: API {api}, SIP {sip}, {calls}, data in {data}"));
@@ -56,4 +60,17 @@ pub async fn run(args: Args) -> ExitCode {
         }
     }
     out.verdict(true)
+}
+
+/// Returns warnings about limits of organizations that are not in the database, where there is one that can be opened.
+async fn unmatched_limits(config: &Config) -> Vec<String> {
+    let sections = config.limits.organizations.keys();
+    if sections.len() == 0 {
+        return Vec::new();
+    }
+    match organizations_at(database(config)).await {
+        Ok(Some(organizations)) => unmatched(sections, &organizations),
+        Ok(None) => Vec::new(),
+        Err(error) => vec![format!("[limits.organizations] is not compared with the organizations: {error}")],
+    }
 }

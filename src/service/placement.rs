@@ -37,16 +37,17 @@ pub use self::sound::Sounds;
 pub use self::text::TextPlaced;
 pub(super) use self::text::alone;
 use super::conversation::facts::{identity, spoken_facts};
+use super::conversation::inbound_address::number;
 use super::conversation::obstacle::Obstacle;
 use super::library::human_rules::values::bind;
-use super::placement::dial::Outgoing;
+use super::placement::dial::{Outgoing, foreign_number};
 use crate::config::{Behaviour, Capture, Dtmf};
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{Destination, Placement};
 use crate::error::Result;
 use crate::human::{self, Facts, FluencyLevel, Profile, Verbosity, phrases};
 use crate::model::Object;
-use crate::model::agent::{AgentDoc, Provider};
+use crate::model::agent::{AgentDoc, ConnectionType, Provider};
 use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality};
 use crate::model::error_code::ErrorCode;
 use crate::model::integration::IntegrationSpec;
@@ -121,6 +122,8 @@ struct Cast {
     human_id: Option<i64>,
     /// Words that the caller always begins with, where they were made.
     first_line: Option<String>,
+    /// Faults of what was prepared for the conversation.
+    warnings: Vec<String>,
 }
 
 impl Service {
@@ -181,6 +184,14 @@ impl Service {
         }
         let mut steps = human.doc.journey_steps.iter().flatten();
         let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
+        let dials =
+            matches!(agent.spec.connection(), Some(ConnectionType::Sip | ConnectionType::Phone | ConnectionType::Sms));
+        let own = number(&agent.spec, &human.doc, step.as_ref()).filter(|_| dials);
+        if let Some(own) = own
+            && let Some(obstacle) = foreign_number(&mut db, own).await?
+        {
+            return Ok(Err(obstacle));
+        }
         let seed = Seed(body.seed as u64);
         let identity = identity(&row.doc, &human.doc.seed_key(human.id), run.seed);
         let earlier = earlier::earlier(&mut db, &row, &human.doc).await?;
@@ -205,6 +216,7 @@ impl Service {
             earlier,
             human_id,
             first_line: None,
+            warnings: Vec::new(),
         }))
     }
 }
@@ -214,6 +226,7 @@ impl Cast {
         let (destination, dial) = route::destination(&self, &placer.codecs, settings).await?;
         let mut warnings = self.idle_fields(placer.model.is_some(), &settings.sms);
         warnings.extend(self.follows_without(placer.model.is_some()));
+        warnings.extend(self.warnings.iter().cloned());
         let language = self.language();
         let traits = self.traits();
         let mut spec = self.spec(placer, settings, &Facts::of(&traits), &mut warnings).await?;

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::db::{self, Cell};
+use super::db::{self, Cell, Database, Location};
 use super::{Session, Store};
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
@@ -41,6 +41,8 @@ pub struct Holder {
 
 const FIELDS: &str = "id, org_id, hash, prefix, scope, name, revoked, created_ms";
 
+const ORGANIZATIONS: &str = "SELECT id, name FROM organizations ORDER BY name";
+
 impl Store {
     /// Returns the holder of the key with this hash; `None`: unknown or revoked.
     pub async fn holder_of(&self, hash: &str) -> Result<Option<Holder>> {
@@ -77,6 +79,23 @@ impl Session {
         row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()
     }
 
+    /// True if the organization's key with this id was revoked.
+    pub async fn is_revoked(&mut self, id: Uuid) -> Result<bool> {
+        let sql = "SELECT 1 FROM api_keys WHERE org_id = $1 AND id = $2 AND revoked = 1";
+        let cells = [Cell::from(self.organization()), id.into()];
+        Ok(self.row(sql, &cells).await?.is_some())
+    }
+
+    /// True if the engine of this name ([`Database::engine`]) no longer works on the database.
+    pub async fn is_engine_gone(&mut self, engine: &str) -> Result<bool> {
+        self.link.is_gone(engine).await
+    }
+
+    /// Returns (id, name) of every organization, by name.
+    pub async fn organizations(&mut self) -> Result<Vec<(String, String)>> {
+        read_organizations(&self.rows(ORGANIZATIONS, &[]).await?)
+    }
+
     /// Inserts a key; does nothing when its hash is known.
     pub async fn insert_key(&mut self, key: &KeyRow) -> Result<()> {
         let sql = format!(
@@ -107,6 +126,25 @@ impl Session {
         let cells = [id.into(), self.organization().into()];
         self.execute("UPDATE api_keys SET revoked = 1 WHERE id = $1 AND org_id = $2", &cells).await.map(drop)
     }
+}
+
+/// Returns (id, name) of every organization of a database that is there, which is not changed. `None`: there is none.
+///
+/// # Errors
+/// The database cannot be opened, or is not one of this program.
+pub async fn organizations_at(location: Location) -> Result<Option<Vec<(String, String)>>> {
+    if matches!(&location, Location::File(path) if !path.exists()) {
+        return Ok(None);
+    }
+    let database = Database::open(location).await?;
+    let rows = database.reader().await?.rows(ORGANIZATIONS, &[]).await;
+    database.close().await;
+    read_organizations(&rows?).map(Some)
+}
+
+fn read_organizations(rows: &[db::Row]) -> Result<Vec<(String, String)>> {
+    let read = |row: &db::Row| Ok((row.try_get(0)?, row.try_get(1)?));
+    rows.iter().map(read).collect::<std::result::Result<_, sqlx::Error>>().map_err(Error::internal)
 }
 
 fn read_holder(row: &db::Row) -> Result<Holder> {

@@ -73,6 +73,14 @@ impl Session {
         rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
     }
 
+    /// Returns the number of jobs that are due and not claimed, and the time at which the first was due, in milliseconds since 1970.
+    pub(crate) async fn due_jobs(&mut self, now_ms: i64) -> Result<(i64, Option<i64>)> {
+        let sql = "SELECT COUNT(*), MIN(due_ms) FROM jobs WHERE held = 0 AND lease_ms IS NULL AND due_ms <= $1";
+        let row = self.row(sql, &[now_ms.into()]).await?;
+        let read = |row: &db::Row| Ok::<_, sqlx::Error>((row.try_get(0)?, row.try_get(1)?));
+        row.as_ref().map_or(Ok((0, None)), read).map_err(Error::internal)
+    }
+
     /// Returns the states of the call jobs with these keys, by key.
     pub(crate) async fn call_states(&mut self, keys: &[String]) -> Result<HashMap<String, CallState>> {
         let mut states = HashMap::new();

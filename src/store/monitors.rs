@@ -97,6 +97,17 @@ impl Session {
         Ok((rows, count))
     }
 
+    /// Returns the organization that has registered a number; `None`: nobody has.
+    pub(crate) async fn number_holder(&mut self, number: &str) -> Result<Option<String>> {
+        let row = self.row("SELECT org_id FROM phone_numbers WHERE number = $1", &[number.into()]).await?;
+        row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()
+    }
+
+    /// True if another organization than the session's has registered a number.
+    pub(crate) async fn is_foreign_number(&mut self, number: &str) -> Result<bool> {
+        Ok(self.number_holder(number).await?.is_some_and(|holder| holder != self.organization()))
+    }
+
     /// Returns the numbers among `numbers` that some organization has.
     pub(crate) async fn numbers_taken(&mut self, numbers: &[String]) -> Result<Vec<String>> {
         if numbers.is_empty() {

@@ -95,3 +95,39 @@ async fn numbers_of_trunks_are_listed_and_stay() {
     assert_eq!(release("+14155550100").await.0, 200);
     assert_eq!(world.get("/v1/phone-numbers").await, json!([first, second]));
 }
+
+/// A number that an organization has registered is nobody else's to listen on, to call from or to text with.
+#[tokio::test]
+async fn a_number_of_another_organization_is_not_used() {
+    let world = World::with_rows().await;
+    let foreign = [("x-api-key".to_owned(), "$foreign".to_owned())];
+    let body = json!({ "phone_number": "+14155550100" }).to_string().into_bytes();
+    assert_eq!(world.send("POST", "/v1/phone-numbers/add", &foreign, body).await.status, 200);
+    let step = json!([{ "step": 1, "intent": "Ask.", "phone_number": "+14155550100" }]);
+    for (field, value) in [
+        ("phone_number", json!("+14155550100")),
+        ("outbound_text_number", json!("+14155550100")),
+        ("journey_steps", step),
+    ] {
+        let body = json!({ "digital_human": { "name": "Ann", field: value } });
+        let answer = world.send("POST", "/v1/create-digital-human", &[], body.to_string().into_bytes()).await;
+        assert_eq!(answer.status, 409, "{field}: {}", String::from_utf8_lossy(&answer.body));
+        let detail = answer.json()["detail"].as_str().unwrap_or_default().to_owned();
+        assert!(detail.starts_with(field) && detail.ends_with("belongs to another organization"), "{detail}");
+    }
+    let path = format!("/v1/update-digital-human/{}", world.name("digital_human"));
+    let body = json!({ "digital_human": { "phone_number": "+14155550100" } });
+    let changed = world.send("PUT", &path, &[], body.to_string().into_bytes()).await;
+    assert!(changed.status == 409, "{} {}", changed.status, String::from_utf8_lossy(&changed.body));
+    // A number that another one listens on is not taken over by registering it.
+    let body = json!({ "always_on": true, "agent_id": "$agent", "name": "On" });
+    let simulation = world.post("/v1/create-simulation", body).await["simulation_id"].clone();
+    let human = json!({ "name": "Bea", "phone_number": "+14155550101", "always_on_active": true });
+    world.post("/v1/create-digital-human", json!({ "digital_human": human, "simulation_id": simulation })).await;
+    let body = json!({ "phone_number": "+14155550101" }).to_string().into_bytes();
+    let refused = world.send("POST", "/v1/phone-numbers/add", &foreign, body).await;
+    assert_eq!(
+        (refused.status, refused.json()["detail"].clone()),
+        (409, json!("Phone number is in use by another organization"))
+    );
+}

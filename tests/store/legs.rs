@@ -1,5 +1,6 @@
 //! Results that the agent calls: who listens when, how long, and what its owner is told; without a telephone.
 
+use ringer::error::Error;
 use ringer::jobs::Upkeep;
 use ringer::model::Object;
 use ringer::model::result::QueueReason;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Fixture, extend, map, spec};
 use crate::api::receiver::Receiver;
+use crate::databases;
 
 impl Fixture {
     /// Returns an agent that calls, with a simulation of such Digital Humans.
@@ -82,6 +84,43 @@ impl Fixture {
         let body = self.service.result(&self.caller, id).await.expect("it").body;
         (body.status, body.error_code.map(|code| code.to_string()), body.error_message)
     }
+}
+
+/// A number that is registered while somebody else's result listens on it: its calls are for its holder alone.
+#[tokio::test]
+async fn calls_to_a_registered_number_reach_its_holder_alone() {
+    let f = Fixture::new().await;
+    let phone = json!({ "phone_number": "+15550001111" });
+    let (simulation, _) = f.callers(json!({}), json!({}), &[phone]).await;
+    let (_, ids) = f.run(simulation, json!({})).await;
+    assert_eq!(f.turns().await, [(ids[0], Turn::Listens)]);
+    assert!(f.leg("+15550001111").await.is_some());
+    let other = f.service.bootstrap("second", "key of the second").await.expect("a key");
+    let spec = |number: &str| serde_json::from_value(json!({ "phone_number": number })).expect("it fits");
+    let refused = f.service.add_phone_number(&other, spec("+15550001111")).await;
+    assert_eq!(refused, Err(Error::Conflict("Phone number is in use by another organization".into())));
+    // Two engines may do both at the same time; the row is written as the other one would.
+    databases::run(
+        &f.location,
+        &format!(
+            "INSERT INTO phone_numbers (id, org_id, number, doc, created_ms, updated_ms) SELECT 900, '{}', '+15550001111', \
+             '{{\"phone_number\":\"+15550001111\",\"carrier_sid\":\"\"}}', 1, 1",
+            other.organization
+        ),
+    )
+    .await;
+    assert_eq!(f.service.receiver_of("+15550001111").await, Ok(Reached::Nobody));
+    f.service.hangup(&f.caller, ids[0]).await.expect("taken back");
+    // Whoever comes later does not listen on it at all.
+    let (_, later) = f.run(simulation, json!({})).await;
+    f.turns().await;
+    let body = f.service.result(&f.caller, later[0]).await.expect("it").body;
+    assert_eq!(
+        body.error_code.map(|code| code.to_string()).as_deref(),
+        Some("ALWAYS_ON_PHONE_IN_USE"),
+        "{:?}",
+        body.error_message
+    );
 }
 
 const TO_END: &[S] = &[S::Dispatched, S::Running, S::ConversationEnded];

@@ -300,6 +300,10 @@ impl Service {
                 continue;
             };
             let mut db = self.store.org(&organization).read().await?;
+            if db.is_foreign_number(address).await? {
+                // It was registered while this result listened. Its calls are for its holder alone.
+                continue;
+            }
             let row = db.get::<ResultDoc>(result_id).await?;
             let stage = stage(&mut db, &row).await?;
             if stage.as_ref().is_some_and(|stage| stage.agent.is_over_websocket()) {
@@ -411,6 +415,10 @@ impl Stage {
         let Some(number) = self.number().filter(|_| is_called && !self.agent.is_over_websocket()) else {
             return Ok(None);
         };
+        if db.is_foreign_number(number).await? {
+            let message = format!("{number} belongs to another organization");
+            return Ok(Some(Obstacle { code: ErrorCode::AlwaysOnPhoneInUse, message }));
+        }
         let other = db.always_on(number).await?.filter(|(_, id)| *id != self.human_id);
         Ok(other.map(|_| Obstacle {
             code: ErrorCode::AlwaysOnPhoneInUse,

@@ -273,6 +273,13 @@ impl Service {
         db.commit().await.map(|()| true)
     }
 
+    /// Returns the number of jobs that are due and wait for a worker, and the milliseconds since the first was due.
+    pub async fn due_jobs(&self) -> Result<(i64, i64)> {
+        let now = self.clock.now_ms();
+        let (jobs, first_ms) = self.store.org("").read().await?.due_jobs(now).await?;
+        Ok((jobs, first_ms.map_or(0, |first| (now - first).max(0))))
+    }
+
     /// Makes sure that other engines see that this one works.
     pub async fn stay(&self) -> Result<()> {
         self.store.stay().await

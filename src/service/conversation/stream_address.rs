@@ -5,11 +5,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use crate::clock::random_bytes;
-use crate::model::result::{ResultDoc, find_note};
+use crate::model::Object;
+use crate::model::result::{ResultDoc, beside, find_note};
 use crate::service::Settings;
 
 /// Path of the addresses, before the token.
 pub const AGENT_STREAM: &str = "/v1/agent-stream/";
+
+/// Metadata member with the address at which a result's agent is awaited.
+const LISTENING: &str = "listening";
 
 /// Bytes of the secret of a token: 256 bits.
 const SECRET_BYTES: usize = 32;
@@ -47,8 +51,20 @@ fn stream_url(settings: &Settings, token: &str) -> String {
 
 /// Returns the address that a READY result waits at for a WebSocket; empty when it waits for none.
 pub(in crate::service) fn url_of(doc: &ResultDoc) -> String {
-    let listening = find_note(&doc.body.metadata, "listening");
+    let listening = find_note(&doc.body.metadata, LISTENING);
     listening.and_then(|at| at["websocket_url"].as_str()).unwrap_or_default().to_owned()
+}
+
+/// Hides the token of the address in a result's metadata.
+pub(in crate::service) fn hide_token(metadata: &mut Object) {
+    for name in [beside(LISTENING), LISTENING.to_owned()] {
+        let url = metadata.get_mut(&name).and_then(|at| at.get_mut("websocket_url"));
+        if let Some(Value::String(url)) = url
+            && let Some((base, _)) = url.split_once(AGENT_STREAM)
+        {
+            *url = format!("{base}{AGENT_STREAM}***");
+        }
+    }
 }
 
 /// Returns what a result that waits for a WebSocket notes of its address.
@@ -71,6 +87,15 @@ mod tests {
         for bad in ["", "a", ".", "x.y", &"a".repeat(1000)] {
             assert_eq!(place_of(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_token_can_be_hidden() {
+        let own = serde_json::json!({ "websocket_url": "wss://h.example/v1/agent-stream/abc.def" });
+        let mut metadata = Object::from_iter([(LISTENING.to_owned(), "posted".into()), (beside(LISTENING), own)]);
+        hide_token(&mut metadata);
+        assert_eq!(metadata[&beside(LISTENING)]["websocket_url"], "wss://h.example/v1/agent-stream/***");
+        assert_eq!(metadata[LISTENING], "posted");
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Service {
             let Some(ended) = row.doc.body.end_time.filter(|ended| (now - WINDOW_MS..=now).contains(&ended.0)) else {
                 continue;
             };
-            if !is_meant(&mut db, &row, from, to).await? {
+            if db.is_foreign_number(to).await? || !is_meant(&mut db, &row, from, to).await? {
                 continue;
             }
             let transcript: Option<Transcript> = db.text("transcripts", id).await?;

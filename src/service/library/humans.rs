@@ -291,6 +291,7 @@ impl Service {
             };
             check_always_on(db, &spec, &links).await?;
         }
+        check_own_numbers(db, &spec).await?;
         self.free_number(db, caller, &spec, Some(old.id), take_over).await?;
         let changed = spec != old.doc;
         if changed {
@@ -318,6 +319,7 @@ impl Service {
         human_rules::take_lines(&mut spec);
         human_rules::check(&mut spec, self.settings())?;
         check_always_on(db, &spec, simulation_ids).await?;
+        check_own_numbers(db, &spec).await?;
         self.free_number(db, caller, &spec, None, false).await?;
         if spec.name.is_none() {
             let seed = spec.svc_as_code_id.map_or_else(|| Seed(clock::random_seed()), |id| Seed::of(&id.to_string()));
@@ -381,6 +383,20 @@ pub(in crate::service) async fn owned(db: &mut Session, id: i64) -> Result<Row<D
         return Err(Error::Forbidden("Digital human belongs to a different organization".into()));
     }
     Err(Error::NotFound("Digital human"))
+}
+
+/// Refuses numbers that another organization has registered: their calls and texts are for its holder alone.
+async fn check_own_numbers(db: &mut Session, spec: &DigitalHumanSpec) -> Result<()> {
+    let own = [("phone_number", &spec.phone_number), ("outbound_text_number", &spec.outbound_text_number)];
+    let steps = spec.journey_steps.iter().flatten().map(|step| ("journey_steps: phone_number", &step.phone_number));
+    for (field, number) in own.into_iter().chain(steps) {
+        if let Some(number) = number
+            && db.is_foreign_number(number).await?
+        {
+            return Err(Error::Conflict(format!("{field}: the number belongs to another organization")));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that all that it names is there: its simulations, its noise and its scenario.

@@ -20,6 +20,17 @@ impl Service {
         Ok(holder.map(|holder| Caller { organization: holder.organization, key_id: holder.id, scope: holder.scope }))
     }
 
+    /// Checks that the key of a caller was not revoked since its request began.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] when it was.
+    pub async fn check_key(&self, caller: &Caller) -> Result<()> {
+        match self.store.org(&caller.organization).read().await?.is_revoked(caller.key_id).await? {
+            true => Err(Error::Forbidden("The API key was revoked".into())),
+            false => Ok(()),
+        }
+    }
+
     /// Makes a key for the caller's organization. Its text is only in this answer.
     pub async fn create_key(&self, caller: &Caller, spec: CreateKeyIn) -> Result<KeyOut> {
         let scope = scope_of(&spec.scope)?;

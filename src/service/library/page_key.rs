@@ -52,8 +52,10 @@ impl Service {
         if now_ms - door.made_ms > GOOD_MS || !door.take(token) {
             return Err(refused());
         }
-        let key =
-            self.create_key_in(&door.organization, Scope::Write, &format!("{NAMED}{}", Timestamp(now_ms))).await?;
+        // Where engines share the database, the name tells the others when its engine is gone.
+        let engine = if self.store.is_shared() { format!(" {}", self.store.engine().await?) } else { String::new() };
+        let name = format!("{NAMED}{}{engine}", Timestamp(now_ms));
+        let key = self.create_key_in(&door.organization, Scope::Write, &name).await?;
         let organization = self.create_organization(&door.organization).await?;
         *door.made.lock() = Some((organization, key.id));
         Ok(key)
@@ -70,21 +72,27 @@ impl Service {
         self.revoke_key(&caller, &key_id.to_string()).await
     }
 
-    /// Takes back the keys of pages that an engine has left which was killed. Where engines share a database they may be another's.
+    /// Revokes the keys of pages that engines have left which were killed.
     ///
     /// # Errors
     /// When the database does not take it.
     pub async fn close_old_pages(&self, name: &str) -> Result<()> {
-        let Some(organization) = self.organization(name).await?.filter(|_| !self.store.is_shared()) else {
-            return Ok(());
-        };
+        let Some(organization) = self.organization(name).await? else { return Ok(()) };
         let mut db = self.store.org(&organization).write().await?;
-        let is_old = |name: &str| name.strip_prefix(NAMED).is_some_and(|at| Timestamp::parse(at).is_some());
-        for key in db.keys().await?.into_iter().filter(|key| !key.revoked && is_old(&key.name)) {
-            db.revoke_key(key.id).await?;
+        for key in db.keys().await?.into_iter().filter(|key| !key.revoked) {
+            let Some(engine) = engine_of(&key.name) else { continue };
+            if !self.store.is_shared() || db.is_engine_gone(engine).await? {
+                db.revoke_key(key.id).await?;
+            }
         }
         db.commit().await
     }
+}
+
+/// Returns the engine that a page's key belongs to, from its name; `None`: it is no such key.
+fn engine_of(name: &str) -> Option<&str> {
+    let (at, engine) = name.strip_prefix(NAMED).map(|rest| rest.split_once(' ').unwrap_or((rest, "")))?;
+    Timestamp::parse(at).map(|_| engine)
 }
 
 impl PageDoor {
@@ -96,5 +104,22 @@ impl PageDoor {
             *token = None;
         }
         is_it
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_key_names_its_engine() {
+        for (name, expect) in [
+            ("page-2026-01-05T09:00:00.000000Z", Some("")),
+            ("page-2026-01-05T09:00:00.000000Z engine-7", Some("engine-7")),
+            ("page-of-mine", None),
+            ("first key", None),
+        ] {
+            assert_eq!(engine_of(name), expect, "{name}");
+        }
     }
 }

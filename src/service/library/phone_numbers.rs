@@ -12,7 +12,7 @@ use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::phone_number::{AddNumberSpec, NumberDoc, NumberRecord};
 use crate::model::time::Timestamp;
 use crate::service::{Caller, Service};
-use crate::store::Row;
+use crate::store::{Row, Session};
 
 /// Numbers that are looked up at once.
 const AT_ONCE: usize = 200;
@@ -81,16 +81,25 @@ impl Service {
                 if !db.numbers_taken(std::slice::from_ref(&number)).await?.is_empty() {
                     return Err(Error::Conflict("Phone number is already registered".into()));
                 }
+                if self.is_elsewhere(&mut db, &number).await? {
+                    return Err(Error::Conflict("Phone number is in use by another organization".into()));
+                }
                 (number, None)
             }
             None => {
                 let pool = &self.settings.number_pool;
                 let taken = db.numbers_taken(pool).await?;
                 let area = spec.area_code.as_deref().unwrap_or_default();
-                let free = pool.iter().find(|number| !taken.contains(number) && lies_in(number, area));
+                let mut free = None;
+                for number in pool.iter().filter(|number| !taken.contains(number) && lies_in(number, area)) {
+                    if !self.is_elsewhere(&mut db, number).await? {
+                        free = Some(number.clone());
+                        break;
+                    }
+                }
                 let free = free.ok_or_else(|| Error::Conflict("No phone number available".into()))?;
                 let today = Timestamp(now).to_string().chars().take(10).collect();
-                (free.clone(), Some((today, self.settings.number_price)))
+                (free, Some((today, self.settings.number_price)))
             }
         };
         let (purchase_date, price) = bought.unzip();
@@ -99,6 +108,12 @@ impl Service {
         let NumberDoc { phone_number, carrier_sid, purchase_date, price } = doc;
         let organization_id = caller.organization.clone();
         db.answer(NumberAdded { phone_number, carrier_sid, organization_id, purchase_date, price }).await
+    }
+
+    /// True if a Digital Human of another organization listens on a number now.
+    async fn is_elsewhere(&self, db: &mut Session, number: &str) -> Result<bool> {
+        let listening = [db.leg_holder(number).await?, db.always_on(number).await?];
+        Ok(listening.into_iter().flatten().any(|(organization, _)| organization != db.organization()))
     }
 
     /// Gives a number back that no Digital Human has.

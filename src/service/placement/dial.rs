@@ -101,7 +101,10 @@ impl Service {
         }
         let (now, Outgoing { trunk, number, rings_ms, lasts_ms, .. }) = (self.clock.now_ms(), outgoing);
         let adds = Some((*lasts_ms, now + rings_ms + lasts_ms + GRACE_MS));
-        let caller = self.free_caller(&mut db, outgoing).await?;
+        let caller = match self.free_caller(&mut db, outgoing).await? {
+            Ok(caller) => caller,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
         let asked = Asked { result_id, trunk, number, adds };
         if let Err(obstacle) = self.admit_number(&mut db, &asked, &caller).await? {
             drop(db);
@@ -184,10 +187,11 @@ impl Service {
             let message = format!("There is no trunk {}", asked.trunk);
             return Ok(Err(Obstacle { code: ErrorCode::SipNotConfigured, message }));
         };
-        let of_organization = self.settings.dial_limits.get(&organization).unwrap_or(&open);
+        let name = db.organization_name().await?.unwrap_or_default();
+        let (own, of_organization) = limits_of(&self.settings.dial_limits, &name, &organization).unwrap_or(("", &open));
         let scopes = [
             (DialScope::Trunk(asked.trunk), &trunk.limits, format!("sip.trunks.{}", asked.trunk)),
-            (DialScope::Organization(&organization), of_organization, format!("limits.organizations.{organization}")),
+            (DialScope::Organization(&organization), of_organization, format!("limits.organizations.{own}")),
         ];
         for (scope, limits, section) in &scopes {
             let needs_prefix = matches!(scope, DialScope::Trunk(_));
@@ -246,23 +250,36 @@ impl Service {
     }
 
     /// Returns the number that a call is made from: one that nobody uses now, else the one that fewest calls use.
-    async fn free_caller(&self, db: &mut Session, outgoing: &Outgoing) -> Result<String> {
+    /// Numbers that other organizations have registered are theirs.
+    async fn free_caller(&self, db: &mut Session, outgoing: &Outgoing) -> Result<Result<String, Obstacle>> {
         match &outgoing.caller {
-            CallerNumber::Absent => return Ok(String::new()),
-            CallerNumber::Own(number) => return Ok(number.clone()),
+            CallerNumber::Absent => return Ok(Ok(String::new())),
+            CallerNumber::Own(number) => {
+                return Ok(foreign_number(db, number).await?.map_or_else(|| Ok(number.clone()), Err));
+            }
             CallerNumber::Any => {}
         }
-        let Some(trunk) = self.settings.trunks.get(&outgoing.trunk) else { return Ok(String::new()) };
-        let in_use: BTreeMap<String, i64> =
-            db.callers_in_use(&outgoing.trunk, self.clock.now_ms()).await?.into_iter().collect();
-        for number in trunk.numbers.iter().filter(|number| !in_use.contains_key(*number)) {
-            // A number on which somebody waits for a call is shown to that agent alone.
-            if db.leg_holder(number).await?.is_none() {
-                return Ok(number.clone());
+        let Some(trunk) = self.settings.trunks.get(&outgoing.trunk) else { return Ok(Ok(String::new())) };
+        let mut numbers = Vec::new();
+        for number in &trunk.numbers {
+            if !db.is_foreign_number(number).await? {
+                numbers.push(number);
             }
         }
-        let least = trunk.numbers.iter().min_by_key(|number| in_use.get(*number).copied().unwrap_or(0));
-        Ok(least.cloned().unwrap_or_default())
+        if numbers.is_empty() && !trunk.numbers.is_empty() {
+            let message = format!("Each number of the trunk {} belongs to another organization", outgoing.trunk);
+            return Ok(Err(Obstacle { code: ErrorCode::UnusableCallerId, message }));
+        }
+        let in_use: BTreeMap<String, i64> =
+            db.callers_in_use(&outgoing.trunk, self.clock.now_ms()).await?.into_iter().collect();
+        for number in numbers.iter().filter(|number| !in_use.contains_key(**number)) {
+            // A number on which somebody waits for a call is shown to that agent alone.
+            if db.leg_holder(number).await?.is_none() {
+                return Ok(Ok((*number).clone()));
+            }
+        }
+        let least = numbers.into_iter().min_by_key(|number| in_use.get(*number).copied().unwrap_or(0));
+        Ok(Ok(least.cloned().unwrap_or_default()))
     }
 
     /// Gives back what the dials of a result have reserved and not used, when its calls are over.
@@ -279,6 +296,12 @@ impl Service {
         Ok(())
     }
 
+    /// Returns a line for each section `[limits.organizations.NAME]` that fits no organization, by name or id.
+    pub async fn unmatched_limits(&self) -> Result<Vec<String>> {
+        let organizations = self.store.org("").read().await?.organizations().await?;
+        Ok(unmatched_limits(self.settings.dial_limits.keys(), &organizations))
+    }
+
     /// Returns how often numbers were refused since the start, by error code and trunk.
     pub fn dial_refusals(&self) -> Refusals {
         self.refusals.lock().clone()
@@ -291,6 +314,34 @@ impl Service {
         let mut counts = self.refusals.lock();
         *counts.entry((code.to_owned(), trunk.to_owned())).or_default() += 1;
     }
+}
+
+/// Returns the reason why a number may not be called from, if another organization has registered it.
+pub(super) async fn foreign_number(db: &mut Session, number: &str) -> Result<Option<Obstacle>> {
+    let message = || format!("The Digital Human's number {number} belongs to another organization");
+    let is_foreign = db.is_foreign_number(number).await?;
+    Ok(is_foreign.then(|| Obstacle { code: ErrorCode::UnusableCallerId, message: message() }))
+}
+
+/// Returns a line for each of these sections that is neither name nor id of an organization.
+pub fn unmatched_limits<'s>(
+    sections: impl Iterator<Item = &'s String>,
+    organizations: &[(String, String)],
+) -> Vec<String> {
+    let is_known = |section: &&String| organizations.iter().any(|(id, name)| *section == id || *section == name);
+    let told =
+        |section: &String| format!("[limits.organizations.{section:?}] limits nobody: no organization has this name");
+    sections.filter(|section| !is_known(section)).map(told).collect()
+}
+
+/// Returns the section of an organization's limits by its name, else by its id.
+fn limits_of<'s>(
+    sections: &'s BTreeMap<String, DialLimits>,
+    name: &str,
+    id: &str,
+) -> Option<(&'s str, &'s DialLimits)> {
+    let found = sections.get_key_value(name).or_else(|| sections.get_key_value(id));
+    found.map(|(section, limits)| (section.as_str(), limits))
 }
 
 /// Returns the dial of a user part at a trunk's host; `None` for a name, which is no number. Digits that are no number in E.164 are

@@ -30,6 +30,9 @@ impl Service {
         };
         let Some((organization, human_id)) = found else { return Ok(None) };
         let mut db = self.store.org(&organization).read().await?;
+        if db.is_foreign_number(address).await? {
+            return Ok(None);
+        }
         let human = db.get::<DigitalHumanSpec>(human_id).await?.doc;
         let own = address_user(&organization, human_id, &human, 0);
         if human.listens_on().is_none_or(|number| address != number && address != own) {

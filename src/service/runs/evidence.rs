@@ -58,7 +58,7 @@ impl Service {
         let folder = self.result_folder(result_id);
         let seed = format!("{}\n", row.doc.body.seed);
         let mut members = vec![
-            ("result.json".to_owned(), pretty(&self.result_record(row, &HashMap::new()))?),
+            ("result.json".to_owned(), pretty(&self.result_record(row, &HashMap::new(), caller))?),
             ("config.json".to_owned(), pretty(&mask(&config))?),
             ("seed.txt".to_owned(), Member::Bytes(seed.into_bytes())),
         ];

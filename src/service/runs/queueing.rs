@@ -184,7 +184,7 @@ impl Service {
         let reasons = self.queue_reasons(&mut db, &results).await?;
         Ok(RunResults {
             simulation_run: run_record(run, counters, &simulation, count_reasons(&reasons)),
-            simulation_results: results.into_iter().map(|row| self.result_record(row, &reasons)).collect(),
+            simulation_results: results.into_iter().map(|row| self.result_record(row, &reasons, caller)).collect(),
             status: "200".into(),
         })
     }

@@ -7,11 +7,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::model::api_key::Scope;
 use crate::model::issue::SourceKind;
 use crate::model::result::{QueueReason, ResultDoc, ResultRecord, UpdateResultSpec};
 use crate::model::status::ResultStatus;
 use crate::queue::EvaluateJob;
 use crate::service::conversation::privacy::{redact_doc, redactor_of};
+use crate::service::conversation::stream_address::hide_token;
 use crate::service::evaluation::records::recount_word_errors;
 use crate::service::{Caller, Service};
 use crate::store::Row;
@@ -75,7 +77,7 @@ impl Service {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get(result_id).await?;
         let reasons = self.queue_reasons(&mut db, std::slice::from_ref(&row)).await?;
-        Ok(self.result_record(row, &reasons))
+        Ok(self.result_record(row, &reasons, caller))
     }
 
     /// Adds what the agent's owner knows. Tool calls and transcripts that come after the evaluation are judged again.
@@ -197,13 +199,18 @@ impl Service {
         .await
     }
 
-    /// Returns a result as it is read: links are made absolute where the server knows its address.
+    /// Returns a result as `caller` reads it: links are made absolute where the server knows its address. An address that lets
+    /// an agent in is a secret, which keys that only read do not get.
     pub(in crate::service) fn result_record(
         &self,
         row: Row<ResultDoc>,
         reasons: &HashMap<i64, QueueReason>,
+        caller: &Caller,
     ) -> ResultRecord {
         let mut body = row.doc.body;
+        if !caller.scope.covers(Scope::Write) {
+            hide_token(&mut body.metadata);
+        }
         if let Some(base) = &self.settings.public_url {
             for link in [&mut body.transcript_url, &mut body.audio_url].into_iter().flatten() {
                 link.insert_str(0, base);

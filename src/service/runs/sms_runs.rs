@@ -80,7 +80,9 @@ impl Service {
         let holder = self.store.org("").read().await?.leg_holder(&pair_address([&to, &from])).await?;
         if let Some((organization, _)) = holder {
             let mut db = self.store.org(&organization).write().await?;
-            if let Some(mut row) = open_between(&mut db, [&to, &from]).await? {
+            if !db.is_foreign_number(&to).await?
+                && let Some(mut row) = open_between(&mut db, [&to, &from]).await?
+            {
                 let inbox = &mut row.doc.inbox;
                 let repeated = message_id.as_ref().is_some_and(|id| inbox.knows(id));
                 if !repeated && !inbox.closed && !inbox.ended && inbox.messages.len() < INBOX_MOST {

@@ -58,6 +58,13 @@ impl Desk {
         Desk { service, caller, results, _folder: folder }
     }
 
+    /// Sets the limits of organizations.
+    fn limit(&mut self, limits: BTreeMap<String, DialLimits>) {
+        let settings = Settings { dial_limits: Arc::new(limits), ..self.service.settings().clone() };
+        let store = self.service.store().clone();
+        self.service = Service::new(store, Clock::standing_at(START_MS), settings, Arc::new(NoLiveCalls));
+    }
+
     fn outgoing(&self, number: &str) -> Outgoing {
         let (trunk, number, caller) = ("near".to_owned(), number.to_owned(), CallerNumber::Any);
         Outgoing { trunk, number, caller, rings_ms: 60_000, lasts_ms: 600_000 }
@@ -250,4 +257,38 @@ async fn addresses_that_the_other_side_names_are_admitted() {
     let none = Settings { trunks: Arc::default(), ..desk.service.settings().clone() };
     let none = Service::new(desk.service.store().clone(), Clock::standing_at(START_MS), none, Arc::new(NoLiveCalls));
     assert!(none.dial_gate(&organization, desk.results[0], None).is_none());
+}
+
+#[tokio::test]
+async fn limits_hold_by_the_name_of_an_organization() {
+    let limits = |section: &str| {
+        let one = DialLimits { max_calls: Some(0), ..DialLimits::default() };
+        BTreeMap::from([(section.to_owned(), one)])
+    };
+    let mut desk = Desk::new("").await;
+    let id = desk.caller.organization.clone();
+    for (section, expect) in
+        [("desk", Err("DIAL_CALLS_REFUSED".to_owned())), (&id, Err("DIAL_CALLS_REFUSED".to_owned()))]
+    {
+        desk.limit(limits(section));
+        assert_eq!(desk.dial(0, TARGET).await, expect, "{section}");
+        assert_eq!(desk.service.unmatched_limits().await, Ok(Vec::new()));
+    }
+    desk.limit(limits("desk of before"));
+    let unmatched = "[limits.organizations.\"desk of before\"] limits nobody: no organization has this name";
+    assert_eq!(desk.service.unmatched_limits().await, Ok(vec![unmatched.to_owned()]));
+    assert_eq!(desk.dial(0, TARGET).await, Ok("+15550001111".to_owned()));
+}
+
+#[tokio::test]
+async fn numbers_of_other_organizations_are_not_called_from() {
+    let desk = Desk::new("").await;
+    let other = desk.service.bootstrap("other", "another key").await.expect("a key");
+    for (result, number, expect) in
+        [(0, "+15550001111", Ok("+15550001112".to_owned())), (1, "+15550001112", Err("UNUSABLE_CALLER_ID".to_owned()))]
+    {
+        let spec = spec(json!({ "phone_number": number }));
+        desk.service.add_phone_number(&other, spec).await.expect("it is free");
+        assert_eq!(desk.dial(result, TARGET).await, expect, "{number}");
+    }
 }
