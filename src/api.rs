@@ -19,6 +19,7 @@ mod call_logs;
 mod customers;
 mod figures;
 mod generate;
+mod guests;
 mod health;
 mod host;
 mod http_errors;
@@ -60,6 +61,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::endpoint::Endpoint;
+pub use crate::api::guests::ConnectionLimits;
+use crate::api::guests::{BodyRoom, WrongKeys};
+use crate::api::health::HealthBoard;
 pub use crate::api::health::{Part, PartStatus, Parts, Probe, SampleAgent};
 use crate::api::idempotency::Running;
 use crate::api::pipeline::{Ready, Route};
@@ -73,6 +77,9 @@ use crate::jobs::AgentStreams;
 use crate::service::{PageDoor, Service};
 use crate::tasks::Tasks;
 
+/// Largest request body of routes that need no key, in bytes.
+const OPEN_BODY_BYTES: usize = 16 * 1024;
+
 /// Settings of the server besides the service.
 #[derive(Clone)]
 pub struct Setup {
@@ -80,6 +87,10 @@ pub struct Setup {
     pub max_body_bytes: usize,
     /// Largest request body of routes that take a file, in bytes.
     pub max_upload_bytes: usize,
+    /// Most bytes of request bodies in memory at the same time.
+    pub max_bodies_bytes: usize,
+    /// Most connections at the same time.
+    pub connections: ConnectionLimits,
     /// Origins that a browser may call from; `*` is every origin.
     pub cors_origins: Vec<String>,
     /// Rate limits, in requests a minute.
@@ -96,6 +107,8 @@ pub struct Setup {
     pub internal_token: Option<Secret>,
     /// True: the listener accepts this machine only, and the page is shown under its own names only.
     pub is_loopback: bool,
+    /// Host of the public address, under which a proxy on this machine shows the page; `None`: there is no proxy.
+    pub public_host: Option<String>,
     /// Start token of the page; `None`: the page has none.
     pub door: Option<Arc<PageDoor>>,
     /// Function that starts the sample agent; `None`: there is none.
@@ -111,6 +124,8 @@ impl Default for Setup {
         Setup {
             max_body_bytes: 32 * 1024 * 1024,
             max_upload_bytes: 512 * 1024 * 1024,
+            max_bodies_bytes: 1024 * 1024 * 1024,
+            connections: ConnectionLimits::default(),
             cors_origins: Vec::new(),
             rates: Rates::default(),
             patience: Patience::default(),
@@ -119,6 +134,7 @@ impl Default for Setup {
             public_metrics: false,
             internal_token: None,
             is_loopback: false,
+            public_host: None,
             door: None,
             sample_agent: None,
             streams: None,
@@ -143,12 +159,27 @@ pub struct Server {
     pub buckets: Buckets,
     /// Requests with an Idempotency-Key that are running.
     pub running: Running,
+    /// Memory for request bodies.
+    pub(in crate::api) bodies: BodyRoom,
+    /// Wrong keys by address.
+    pub(in crate::api) wrong_keys: WrongKeys,
+    /// Health of the parts, measured at most once in some seconds.
+    pub(in crate::api) health: HealthBoard,
 }
 
 impl Server {
     /// Returns the largest body of a request to `endpoint`, in bytes.
     pub fn body_limit(&self, endpoint: &Endpoint) -> usize {
-        if endpoint.takes_files() { self.setup.max_upload_bytes } else { self.setup.max_body_bytes }
+        match () {
+            () if endpoint.is_open() => OPEN_BODY_BYTES,
+            () if endpoint.takes_files() => self.setup.max_upload_bytes,
+            () => self.setup.max_body_bytes,
+        }
+    }
+
+    /// Returns the names under which the page is shown besides those of this machine.
+    pub fn public_host(&self) -> Option<&str> {
+        self.setup.public_host.as_deref()
     }
 
     /// Returns the time limit of receiving the body of a request to `endpoint`.
@@ -215,8 +246,12 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
         carried.nodes[2] = texts::delivered(&service.settings().sms);
     }
     let (buckets, running) = (Buckets::default(), Running::default());
-    let (stopping, is_loopback) = (Arc::new(stopping), setup.is_loopback);
-    let server = Arc::new(Server { service, setup, stopping, document: document.into(), tasks, buckets, running });
+    let stopping = Arc::new(stopping);
+    let (bodies, wrong_keys, health) =
+        (BodyRoom::new(setup.max_bodies_bytes), WrongKeys::default(), HealthBoard::new(tasks.clone()));
+    let document = document.into();
+    let server =
+        Arc::new(Server { service, setup, stopping, document, tasks, buckets, running, bodies, wrong_keys, health });
     let mut router = Router::new();
     for route in routes(ready) {
         let path = route.methods[0].endpoint.path;
@@ -228,7 +263,7 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
     let upgrade =
         move |token: Path<String>, request: Request| agent_stream::upgrade(Arc::clone(&of_streams), token, request);
     router = router.route(agent_stream::PATH, any(upgrade));
-    page::add_to(router, is_loopback, with_request_id).fallback(async || nowhere())
+    page::add_to(router, &server, with_request_id).fallback(async || nowhere())
 }
 
 fn nowhere() -> Response {
@@ -280,10 +315,10 @@ pub async fn serve(
 ) -> io::Result<()> {
     let stopping = CancellationToken::new();
     let tasks = Tasks::new();
-    let patience = setup.patience;
+    let (patience, limits) = (setup.patience, setup.connections);
     let router = router(service, setup, stopping.clone(), tasks.clone());
     let stopped = stopping.clone();
-    let (served, ()) = tokio::join!(serve::accept(listener, router, patience, stopped), async move {
+    let (served, ()) = tokio::join!(serve::accept(listener, router, patience, limits, stopped), async move {
         stop.await;
         stopping.cancel();
     });

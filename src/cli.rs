@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -101,6 +102,10 @@ pub enum Command {
 /// Carries out a command. The exit code is 0 when it did what was asked, 1 when not, and 2 for bad flags and settings.
 /// It is 141 when nobody read all of the output.
 pub async fn run(cli: Cli) -> ExitCode {
+    // Models and documents are for every user of the machine.
+    if !matches!(cli.command, Command::Models(_) | Command::Openapi(_)) {
+        keep_files_private();
+    }
     match cli.command {
         Command::Up(args) => up::run(args).await,
         Command::Call(args) => call::run(*args).await,
@@ -224,6 +229,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         pipelines: config.p2.clone().into(),
         yield_to_started_event: config.websocket.yield_to_started_event,
         trunks: config.sip.trunks.clone().into(),
+        any_host: config.websocket.any_host,
         dial_limits: config.limits.organizations.clone().into(),
     }
 }
@@ -262,6 +268,21 @@ fn room_of(asked: usize, rtp_ports: &RangeInclusive<u16>, file_limit: u64) -> St
 async fn make_private(folder: &Path) -> Result<(), String> {
     let made = tokio::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).await;
     made.map_err(|error| format!("the data folder {}: {error}", folder.display()))
+}
+
+/// Makes files and folders that this process and its programs create readable by its user alone, whatever was inherited.
+fn keep_files_private() {
+    // SAFETY: a plain system call that cannot fail.
+    unsafe { libc::umask(0o077) };
+}
+
+/// Returns a warning where other users of the machine can read a data folder of an earlier release; nothing is changed.
+fn open_folder(folder: &Path) -> Option<String> {
+    let mode = std::fs::metadata(folder).ok()?.permissions().mode() & 0o777;
+    let shown = folder.display();
+    (mode & 0o077 != 0).then(|| {
+        format!("other users can read the data folder {shown} (mode {mode:04o}): chmod -R go= '{shown}' keeps it to this one")
+    })
 }
 
 /// Returns a number with a noun, such as `1 call` or `2 calls`.

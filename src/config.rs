@@ -47,6 +47,9 @@ pub const FILE: &str = "ringer.toml";
 /// Least length of a key that seals secrets, in characters.
 const SECRET_KEY_CHARS: usize = 32;
 
+/// Least number of characters of a bootstrap key.
+const BOOTSTRAP_CHARS: usize = 16;
+
 /// File handles that are not for calls: database, API connections, logs, providers.
 const RESERVED_FILES: u64 = 200;
 /// File handles of a call: RTP, RTCP and the recording.
@@ -392,6 +395,11 @@ impl Config {
             from.refuse("database.url must be like postgres://USER:PASSWORD@HOST:PORT/NAME".to_owned());
         }
         from.secret("bootstrap_key", &mut config.bootstrap_key);
+        if config.bootstrap_key.as_ref().is_some_and(|key| key.expose().chars().count() < BOOTSTRAP_CHARS) {
+            from.refuse(format!(
+                "bootstrap_key must have at least {BOOTSTRAP_CHARS} characters: a shorter one can be guessed"
+            ));
+        }
         config.read_addresses(&mut from);
         config.read_limits(&mut from, file_limit);
         config.read_access(&mut from);
@@ -432,6 +440,7 @@ impl Config {
         config.text.read(&mut from);
         config.sms.read(&mut from);
         config.warnings = from.finish()?;
+        config.warnings.extend(config.server.narrowed.clone());
         config.warnings.extend(trunks::silent_trunks(&config.sip.trunks));
         Ok(config)
     }
@@ -450,10 +459,13 @@ impl Config {
         from.whole("limits.max_results_per_run", 1..=1_000_000, &mut limits.max_results_per_run);
         from.maybe_number("limits.usage_minutes_per_month", 0.0..=1e9, &mut limits.usage_minutes_per_month);
         limits.organizations = trunks::read_organizations(from);
+        let for_calls = FILES_PER_CALL.saturating_mul(limits.max_calls as u64);
+        self.server.read_connections(from, file_limit.saturating_sub(for_calls));
     }
 
     fn read_access(&mut self, from: &mut Source) {
-        self.security.allow_private_targets = self.server.listen.ip().is_loopback();
+        // Behind a proxy a listener on this machine serves others, too.
+        self.security.allow_private_targets = self.server.listen.ip().is_loopback() && !self.server.is_forwarded();
         from.boolean("security.allow_private_targets", &mut self.security.allow_private_targets);
         from.boolean("security.allow_private_agents", &mut self.security.allow_private_agents);
         from.boolean("security.require_https_webhooks", &mut self.security.require_https_webhooks);

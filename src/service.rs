@@ -73,7 +73,7 @@ pub use self::library::phone_numbers::{NumberAdded, NumberReleased};
 pub use self::library::scenarios::{ScenarioDeleted, ScenarioList, Validated};
 pub use self::library::simulations::{Message, SimulationAdded, SimulationDeleted};
 pub use self::library::versions::{VersionDeleted, VersionLabels};
-pub use self::placement::dial::{CallerNumber, Outgoing, Refusals};
+pub use self::placement::dial::{CallerNumber, Outgoing, Refusals, unmatched_limits};
 pub use self::placement::{Begin, Placed, Placer, RoomPlan, Sounds, TextPlaced};
 pub use self::runs::export::ExportFormat;
 pub use self::runs::ladder::Ladder;
@@ -103,6 +103,13 @@ pub struct Caller {
     pub key_id: Uuid,
     /// Scope that limits its operations.
     pub scope: Scope,
+}
+
+impl Caller {
+    /// True for a key of scope admin.
+    pub fn is_admin(&self) -> bool {
+        self.scope.covers(Scope::Admin)
+    }
 }
 
 /// Calls that are running in this process.
@@ -197,6 +204,8 @@ pub struct Settings {
     pub names: Resolver,
     /// Providers of telephone lines, by name.
     pub trunks: Arc<BTreeMap<String, Trunk>>,
+    /// True if dialects with headers and keys go to every host, on an engine that only its user calls with.
+    pub any_host: bool,
     /// Limits of the numbers that organizations dial, by organization.
     pub dial_limits: Arc<BTreeMap<String, DialLimits>>,
     /// Address of the API, where agents open WebSockets without a public URL; `None`: it is not known.
@@ -237,6 +246,7 @@ impl Settings {
             behaviour: Behaviour::default(),
             names: Resolver::default(),
             trunks: Arc::default(),
+            any_host: false,
             dial_limits: Arc::default(),
             api: None,
             sockets: SocketSettings::default(),

@@ -17,6 +17,7 @@ mod figures;
 mod follow_up;
 mod generate;
 mod generated;
+mod guests;
 pub mod idempotency;
 mod incidents;
 mod issues;

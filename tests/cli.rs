@@ -1,5 +1,7 @@
 //! The commands as a shell sees them: what they print, what they refuse, how they end, what they leave.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -334,8 +336,9 @@ async fn a_missing_speaker_is_named_before_anything_is_done() {
 #[tokio::test]
 async fn an_engine_starts_and_says_what_is_weak() {
     let folder = folder();
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("it is ours");
     let mut command = up(folder.path());
-    command.env("PATH", NOWHERE).env("RINGER_BOOTSTRAP_KEY", "a-key").env("RINGER_LIMITS_MAX_CALLS", "999999");
+    command.env("PATH", NOWHERE).env("RINGER_BOOTSTRAP_KEY", KEY).env("RINGER_LIMITS_MAX_CALLS", "999999");
     let mut engine = Program::start(command.args(["--rtp-ports", "39000-39001"]).stderr(Stdio::piped()));
     let mut log = engine.child.stderr.take().expect("it is piped");
     let line = engine.line().await;
@@ -345,24 +348,46 @@ async fn an_engine_starts_and_says_what_is_weak() {
     let mut said = String::new();
     log.read_to_string(&mut said).await.expect("it is text");
     assert!(said.contains("flite is missing") && said.contains("ringer doctor"), "{said}");
-    assert!(said.contains("the bootstrap key has fewer than 16 characters") && !said.contains("a-key"), "{said}");
-    // The listed part of a short key does not give it away.
-    let listed = run_to_end(ringer(&["keys", "list", "--data"]).arg(folder.path())).await;
-    assert_eq!(listed.status.code(), Some(0), "{}", text(&listed.stderr));
-    let listed = text(&listed.stdout);
-    assert!(listed.contains("  a...  ") && !listed.contains("a-key"), "{listed}");
+    assert!(KEY.len() >= 16 && !said.contains("bootstrap"), "{said}");
+    assert!(said.contains("other users can read the data folder") && said.contains("chmod -R go= "), "{said}");
+    let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(mode(folder.path()), 0o755, "what was there is left as it is");
+    for entry in std::fs::read_dir(folder.path()).expect("it is ours") {
+        let path = entry.expect("an entry").path();
+        let expect = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode(&path), expect, "{}", path.display());
+    }
 }
 
 #[tokio::test]
-async fn a_long_bootstrap_key_is_no_weak_point() {
+async fn keys_of_a_dialect_without_hosts_are_not_sent_anywhere() {
     let folder = folder();
-    let mut engine = Program::start(up(folder.path()).stderr(Stdio::piped()));
-    let mut log = engine.child.stderr.take().expect("it is piped");
+    let settings = folder.path().join("r.toml");
+    let file =
+        |more: &str| format!("[websocket.dialects.desk]\nkind = 'twilio_media_streams'\nsigning_key = 'k'\n{more}");
+    std::fs::write(&settings, file("")).expect("it is written");
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).expect("it is made");
+    let said = run_to_end(up(&data).arg("--config").arg(&settings)).await;
+    let told = text(&said.stderr);
+    assert!(
+        said.status.code() == Some(1) && told.contains("[websocket.dialects.desk] has headers or keys and no hosts"),
+        "{told}"
+    );
+    std::fs::write(&settings, file("hosts = ['agent.example.com']")).expect("it is written");
+    let mut engine = Program::start(up(&data).arg("--config").arg(&settings));
     assert!(engine.line().await.contains("ringer is ready"));
     engine.kill().await;
-    let mut said = String::new();
-    log.read_to_string(&mut said).await.expect("it is text");
-    assert!(KEY.len() >= 16 && !said.contains("bootstrap"), "{said}");
+}
+
+#[tokio::test]
+async fn a_bootstrap_key_that_can_be_guessed_is_refused() {
+    let folder = folder();
+    let said = run_to_end(up(folder.path()).env("RINGER_BOOTSTRAP_KEY", "fifteen letters")).await;
+    let told = text(&said.stderr);
+    assert_eq!(said.status.code(), Some(2), "{told}");
+    assert!(told.contains("bootstrap_key must have at least 16 characters") && !told.contains("fifteen"), "{told}");
+    assert!(is_empty(folder.path()), "nothing was made");
 }
 
 #[tokio::test]

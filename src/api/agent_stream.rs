@@ -18,6 +18,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::Server;
+use super::guests::CameFrom;
 use super::response::JSON;
 use crate::error::Error;
 use crate::jobs::{AgentStreams, StreamRefusal};
@@ -26,10 +27,6 @@ use crate::transport::websocket::link::{Duplex, Link, socket_config};
 
 /// Pattern of the route.
 pub(super) const PATH: &str = "/v1/agent-stream/{token}";
-
-/// Address that a connection came from.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct CameFrom(pub SocketAddr);
 
 /// Answers an upgrade request, and hands the connection to the call that waits for it.
 pub(super) async fn upgrade(server: Arc<Server>, token: Path<String>, request: Request) -> Response {

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::health::{Probe, SampleAgent};
+use crate::api::health::{HealthBoard, Probe, SampleAgent};
 use crate::api::response::{Answer, Described};
 use crate::api::upload::Upload;
 use crate::error::{Error, Result};
@@ -37,6 +37,8 @@ pub struct Ctx {
     pub document: Arc<str>,
     /// Function that adds the health of the parts that only the engine knows; `None` without an engine.
     pub probe: Option<Probe>,
+    /// Health of the parts, as it was measured last.
+    pub health: HealthBoard,
     /// Start token of the page; `None`: the page has none.
     pub door: Option<Arc<PageDoor>>,
     /// Function that starts the sample agent; `None`: there is none.
@@ -92,6 +94,8 @@ pub struct Endpoint {
     pub generates: bool,
     /// True: the internal token is needed, whatever the key's scope.
     pub internal: bool,
+    /// True: no key is needed, but one that is sent is read.
+    pub reads_key: bool,
     /// True: the carrier's token is needed instead of a key; the body may also be a form.
     pub carrier: bool,
     /// True: takes a file as `multipart/form-data`; JSON stays possible.
@@ -144,6 +148,7 @@ where
         summary: "",
         generates: false,
         internal: false,
+        reads_key: false,
         carrier: false,
         uploads: false,
         with_audio: false,
@@ -243,6 +248,12 @@ impl Endpoint {
         self
     }
 
+    /// Requires no key, and tells more to the holder of one.
+    pub fn open_to_all(mut self) -> Endpoint {
+        (self.scope, self.reads_key) = (None, true);
+        self
+    }
+
     /// Sets the status of a success.
     pub fn status(mut self, status: StatusCode) -> Endpoint {
         self.status = status;
@@ -305,6 +316,11 @@ impl Endpoint {
     /// Returns method and path template, for instance `POST /v1/add-agent`.
     pub fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
+    }
+
+    /// True if anybody may ask, without a key or token.
+    pub fn is_open(&self) -> bool {
+        self.scope.is_none() && !self.carrier
     }
 
     /// True if its body may be large: a file, or a recording.

@@ -1,17 +1,23 @@
 //! Health of the parts that a call needs, and the functions by which a process tells it.
 
+use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::error::{Error, Result};
+use crate::tasks::Tasks;
 
 /// The parts that a call needs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Parts {
     /// Database with all rows.
     pub database: Part,
-    /// Queue of jobs, in the database.
+    /// Queue of jobs, in the database; `detail` tells how many are due.
     pub queue: Part,
     /// Folder of recordings, in which a trial file is written.
     pub recordings: Part,
@@ -61,8 +67,139 @@ impl Part {
     }
 }
 
+impl Parts {
+    /// Returns all parts, in the order of their fields.
+    pub fn all(&self) -> [&Part; 7] {
+        let Parts { database, queue, recordings, synthesizer, recognizer, language_model, sip } = self;
+        [database, queue, recordings, synthesizer, recognizer, language_model, sip]
+    }
+
+    /// Returns the states alone, without names, versions, errors and times.
+    pub fn without_details(self) -> Parts {
+        let plain = |part: Part| Part { detail: None, latency_ms: None, ..part };
+        Parts {
+            database: plain(self.database),
+            queue: plain(self.queue),
+            recordings: plain(self.recordings),
+            synthesizer: plain(self.synthesizer),
+            recognizer: plain(self.recognizer),
+            language_model: plain(self.language_model),
+            sip: plain(self.sip),
+        }
+    }
+}
+
 /// Function that fills in the parts that only the engine knows: speech, models, SIP.
 pub type Probe = Arc<dyn Fn(Parts) -> BoxFuture<'static, Parts> + Send + Sync>;
 
 /// Function that starts the sample agent unless it runs; returns its address, or the reason why there is none.
 pub type SampleAgent = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
+
+/// Milliseconds for which measured health is told again, whoever asks.
+const FRESH_MS: i64 = 5000;
+/// Age in milliseconds from which health is not told any more, but measured anew first.
+const OLD_MS: i64 = 60_000;
+
+/// Health of the parts as it was measured last. Measuring starts programs, so that it happens once for all who ask.
+#[derive(Clone, Debug)]
+pub struct HealthBoard {
+    latest: watch::Sender<Option<(i64, Parts)>>,
+    is_measuring: Arc<AtomicBool>,
+    tasks: Tasks,
+}
+
+impl HealthBoard {
+    /// Returns a board without measured health, whose measurements belong to `tasks`.
+    pub fn new(tasks: Tasks) -> HealthBoard {
+        HealthBoard { latest: watch::Sender::new(None), is_measuring: Arc::default(), tasks }
+    }
+
+    /// Returns the latest health at the time `now_ms`. Past [`FRESH_MS`] it is measured anew in the background by `measure`.
+    ///
+    /// # Errors
+    /// The measurement ended without a value.
+    pub async fn parts(&self, now_ms: i64, measure: impl Future<Output = Parts> + Send + 'static) -> Result<Parts> {
+        let mut news = self.latest.subscribe();
+        let known = news.borrow_and_update().clone();
+        if let Some((at, parts)) = &known
+            && (0..FRESH_MS).contains(&(now_ms - at))
+        {
+            return Ok(parts.clone());
+        }
+        if !self.is_measuring.swap(true, Ordering::AcqRel) {
+            let measuring = Measuring(Arc::clone(&self.is_measuring));
+            let latest = self.latest.clone();
+            self.tasks.spawn("health", async move {
+                let parts = measure.await;
+                drop(measuring);
+                latest.send_replace(Some((now_ms, parts)));
+            });
+        }
+        match known {
+            Some((at, parts)) if (0..OLD_MS).contains(&(now_ms - at)) => Ok(parts),
+            _ => {
+                news.changed().await.map_err(Error::internal)?;
+                let measured = news.borrow().as_ref().map(|(_, parts)| parts.clone());
+                measured.ok_or_else(|| Error::internal("the health was not measured"))
+            }
+        }
+    }
+}
+
+/// Mark of a measurement that runs, taken away when it ends in whatever way.
+struct Measuring(Arc<AtomicBool>);
+
+impl Drop for Measuring {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    fn parts(works: bool) -> Parts {
+        let part = Part { detail: Some("version 1".into()), ..Part::up(works) };
+        Parts {
+            database: part.clone(),
+            queue: part.clone(),
+            recordings: part.clone(),
+            synthesizer: part.clone(),
+            recognizer: part.clone(),
+            language_model: part.clone(),
+            sip: part,
+        }
+    }
+
+    #[tokio::test]
+    async fn health_is_measured_once_for_all_who_ask() {
+        let (board, measured) = (HealthBoard::new(Tasks::new()), Arc::new(AtomicUsize::new(0)));
+        let ask = |now_ms: i64| {
+            let count = measured.clone();
+            board.parts(now_ms, async move { parts(count.fetch_add(1, Ordering::AcqRel) == 0) })
+        };
+        let many = futures_util::future::join_all((0..100).map(|_| ask(1000))).await;
+        assert!(many.into_iter().all(|parts| parts.expect("it was measured").sip.status == PartStatus::Ok));
+        assert_eq!(measured.load(Ordering::Acquire), 1);
+        ask(1000 + FRESH_MS - 1).await.expect("it is known");
+        assert_eq!(measured.load(Ordering::Acquire), 1);
+        let told = ask(1000 + FRESH_MS).await.expect("it is told at once");
+        assert_eq!(told.sip.status, PartStatus::Ok, "as it was before");
+        while measured.load(Ordering::Acquire) < 2 {
+            tokio::task::yield_now().await;
+        }
+        tokio::task::yield_now().await;
+        assert_eq!(ask(1000 + FRESH_MS).await.expect("it is known").sip.status, PartStatus::Down);
+        ask(1000 + FRESH_MS + OLD_MS).await.expect("it is measured first");
+        assert_eq!(measured.load(Ordering::Acquire), 3);
+    }
+
+    #[test]
+    fn strangers_are_told_up_or_down_alone() {
+        let told = parts(true).without_details();
+        assert_eq!((told.sip.status, told.sip.detail, told.database.detail), (PartStatus::Ok, None, None));
+    }
+}

@@ -97,12 +97,16 @@ impl Call {
 }
 
 /// Runs a call, or returns the answer that the same call got before.
-pub async fn once(server: &Server, call: Call, bytes: &Bytes) -> Response {
+pub async fn once(server: &Server, call: Call, bytes: Bytes) -> Response {
     let key = call.ctx.headers.get(KEY).filter(|_| call.endpoint.idempotent);
-    let Some(key) = key.and_then(|key| key.to_str().ok()).map(str::to_owned) else { return call.run().await };
+    let Some(key) = key.and_then(|key| key.to_str().ok()).map(str::to_owned) else {
+        drop(bytes);
+        return call.run().await;
+    };
     let request_id = call.request_id.clone();
     let route = format!("{} {}", call.endpoint.method, call.path);
-    let hash = hex::encode(Sha256::digest(bytes));
+    let hash = hex::encode(Sha256::digest(&bytes));
+    drop(bytes);
     let lock = server.running.lock_of(&format!("{} {route} {key}", call.ctx.caller.organization));
     let (answered, answer) = oneshot::channel();
     server.tasks.spawn("idempotent request", async move {

@@ -117,6 +117,7 @@ impl Watch {
 
     /// Queues the changes since the last look.
     async fn look(&mut self) -> Result<()> {
+        self.ctx.service.check_key(&self.ctx.caller).await?;
         let record = self.ctx.service.result(&self.ctx.caller, self.result_id).await?;
         let states = &record.body.status_history;
         for state in states.iter().skip(self.states) {

@@ -1,5 +1,7 @@
 //! The page: its files, the views that they show, and the routes that only it needs. No file comes from elsewhere.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -10,9 +12,10 @@ use axum::routing::any;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::api::Server;
 use crate::api::audio;
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put_route, with_tag};
-use crate::api::host::{is_own_host, misdirection, protect};
+use crate::api::host::{is_served, misdirection, protect};
 use crate::api::page_file::{ASSETS, SHELL, call_page};
 use crate::api::response::{self, Document, HTML, JSON, PCAPNG, Packets, Page, Stream, respond};
 use crate::api::{packed, run_live};
@@ -172,12 +175,13 @@ async fn sample_agent(ctx: Ctx, _: In<Nothing, Nothing, Option<Nothing>>) -> Res
 }
 
 /// Adds the views and files of the page. On a loopback listener they are shown to its own names alone.
-pub(super) fn add_to(mut router: Router, is_loopback: bool, identify: fn(Response) -> Response) -> Router {
+pub(super) fn add_to(mut router: Router, server: &Arc<Server>, identify: fn(Response) -> Response) -> Router {
     let files = ASSETS.iter().map(|asset| (asset.path, asset.content_type, asset.text));
     for (path, content_type, text) in VIEWS.into_iter().map(|path| (path, HTML, SHELL)).chain(files) {
+        let server = Arc::clone(server);
         let shown = move |request: Request| async move {
             identify(match request.method() {
-                _ if is_loopback && !is_own_host(request.headers()) => misdirection(),
+                _ if !is_served(&server, request.headers()) => misdirection(),
                 &Method::GET | &Method::HEAD => {
                     let body = if request.method() == Method::HEAD { Body::empty() } else { Body::from(text) };
                     let mut response = respond(StatusCode::OK, content_type, body);

@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION,
-    CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, VARY,
+    CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, RETRY_AFTER, VARY,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -22,7 +22,8 @@ use url::form_urlencoded;
 
 use crate::api::Server;
 use crate::api::endpoint::{Ctx, Endpoint};
-use crate::api::host::{is_own_host, misdirection};
+use crate::api::guests::{Unread, client_of};
+use crate::api::host::{is_served, misdirection};
 use crate::api::idempotency::{self, Call};
 use crate::api::packed;
 use crate::api::rate::Quota;
@@ -137,13 +138,17 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(Box::new(too_large(limit)));
     }
-    if ready.endpoint.of_page && server.setup.is_loopback && !is_own_host(&parts.headers) {
+    if ready.endpoint.of_page && !is_served(server, &parts.headers) {
         return Err(Box::new(misdirection()));
     }
-    if ready.endpoint.carrier && !is_carrier(server, &parts) {
-        return Err(Box::new(key_refusal()));
-    }
-    let caller = admit(server, &ready.endpoint, &parts.headers, request_id).await?;
+    let caller = match admit(server, &ready.endpoint, &parts, request_id).await {
+        Ok(caller) => caller,
+        Err((stop, Guess::None)) => return Err(stop),
+        Err((stop, Guess::Wrong)) => {
+            wait_for_refusal(server, &parts).await;
+            return Err(stop);
+        }
+    };
     if server.setup.draining.is_cancelled() && ready.endpoint.changes() {
         return Err(Box::new(refusal(Error::Unavailable("Service is shutting down".into()), request_id)));
     }
@@ -187,12 +192,13 @@ async fn run_admitted(
 ) -> Result<Response, Stop> {
     let limit = server.body_limit(&ready.endpoint);
     let [.., body_node] = &ready.nodes;
-    let bytes = if body_node.is_nothing() && !ready.endpoint.idempotent {
-        Bytes::new()
+    let held = if body_node.is_nothing() && !ready.endpoint.idempotent {
+        None
     } else {
-        let read = timeout(server.body_patience(&ready.endpoint), to_bytes(body, limit)).await;
-        read.map_err(|_| Box::new(too_slow()))?.map_err(|_| Box::new(too_large(limit)))?
+        let read = timeout(server.body_patience(&ready.endpoint), server.bodies.collect(body, limit)).await;
+        Some(read.map_err(|_| Box::new(too_slow()))?.map_err(|unread| Box::new(unread_body(unread, limit)))?)
     };
+    let (bytes, _place) = held.map_or_else(Default::default, |held| (held.bytes, held.place));
     let (walked, upload) = check(ready, &parts, &bytes).await?;
     own_organization(ready, &parts.headers, &caller, request_id)?;
     let ctx = Ctx {
@@ -203,6 +209,7 @@ async fn run_admitted(
         stopping: server.stopping.clone(),
         document: Arc::clone(&server.document),
         probe: server.setup.probe.clone(),
+        health: server.health.clone(),
         door: server.setup.door.clone(),
         sample_agent: server.setup.sample_agent.clone(),
     };
@@ -214,28 +221,70 @@ async fn run_admitted(
         parts: walked,
         request_id: request_id.to_owned(),
     };
-    let answered = timeout(server.setup.patience.answer, idempotency::once(server, call, &bytes)).await;
+    let answered = timeout(server.setup.patience.answer, idempotency::once(server, call, bytes)).await;
     // A request with an Idempotency-Key runs on, and its repeat gets the answer.
     let answered =
         answered.map_err(|_| Box::new(refusal(Error::Unavailable("The request took too long".into()), request_id)));
     if takes_gzip { Ok(packed::pack(answered?).await) } else { answered }
 }
 
-/// Returns the caller of a key that may use this endpoint.
-async fn admit(server: &Server, endpoint: &Endpoint, headers: &HeaderMap, request_id: &str) -> Result<Caller, Stop> {
-    let Some(needed) = endpoint.scope else { return Ok(nobody()) };
+/// Returns the answer to a body that was not read to its end.
+fn unread_body(unread: Unread, limit: usize) -> Response {
+    match unread {
+        Unread::TooLarge => too_large(limit),
+        Unread::Broken => detail(StatusCode::BAD_REQUEST, "The body ended early"),
+        Unread::NoRoom => {
+            let mut response = detail(StatusCode::SERVICE_UNAVAILABLE, "Too many request bodies at the same time");
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            response
+        }
+    }
+}
+
+/// A secret that came with a refused request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Guess {
+    /// There was none, or it was right.
+    None,
+    /// It may be one of many that are tried.
+    Wrong,
+}
+
+/// Lets the refusal of a wrong key or token wait, ever longer for an address that sends many.
+async fn wait_for_refusal(server: &Server, parts: &Parts) {
+    let behind_proxy = server.setup.connections.behind_proxy;
+    if let Some(client) = client_of(&parts.extensions, &parts.headers, behind_proxy) {
+        let delay = server.wrong_keys.delay(client, server.service.clock().now_ms());
+        // Nothing but time is awaited. A client that leaves ends this.
+        tokio::time::sleep(delay).await;
+    }
+}
+
+/// Returns the caller of a key that may use this endpoint, or the refusal with what was guessed.
+async fn admit(server: &Server, endpoint: &Endpoint, parts: &Parts, request_id: &str) -> Result<Caller, (Stop, Guess)> {
+    let headers = &parts.headers;
+    let refused = |response: Response, guess: Guess| (Box::new(response), guess);
+    if endpoint.carrier && !is_carrier(server, parts) {
+        return Err(refused(key_refusal(), Guess::Wrong));
+    }
+    if endpoint.scope.is_none() && !endpoint.reads_key {
+        return Ok(nobody());
+    }
     let key = match headers.get(API_KEY) {
         Some(key) => key.to_str().ok(),
         None => headers.get(AUTHORIZATION).and_then(|value| bearer(value.to_str().ok()?)),
     };
-    let key = key.filter(|key| !key.is_empty()).ok_or_else(|| Box::new(key_refusal()))?;
-    let known = server.service.authenticate(key).await.map_err(|error| Box::new(refusal(error, request_id)))?;
-    let caller = known.ok_or_else(|| Box::new(key_refusal()))?;
-    if !caller.scope.covers(needed) {
-        return Err(Box::new(scope_missing(caller.scope, needed)));
+    let Some(key) = key.filter(|key| !key.is_empty()) else {
+        return if endpoint.scope.is_none() { Ok(nobody()) } else { Err(refused(key_refusal(), Guess::None)) };
+    };
+    let known = server.service.authenticate(key).await;
+    let known = known.map_err(|error| refused(refusal(error, request_id), Guess::None))?;
+    let caller = known.ok_or_else(|| refused(key_refusal(), Guess::Wrong))?;
+    if let Some(needed) = endpoint.scope.filter(|needed| !caller.scope.covers(*needed)) {
+        return Err(refused(scope_missing(caller.scope, needed), Guess::None));
     }
     if endpoint.internal && !is_internal(server, headers, &caller) {
-        return Err(Box::new(detail(StatusCode::FORBIDDEN, "Invalid internal token")));
+        return Err(refused(detail(StatusCode::FORBIDDEN, "Invalid internal token"), Guess::Wrong));
     }
     Ok(caller)
 }

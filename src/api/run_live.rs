@@ -91,6 +91,7 @@ impl RunWatch {
 
     /// Queues the changes since the last look; a change of the same millisecond is read again, and sent once.
     async fn look(&mut self) -> Result<()> {
+        self.ctx.service.check_key(&self.ctx.caller).await?;
         let changes = self.ctx.service.run_changes(&self.ctx.caller, self.run_id, self.since_ms).await?;
         for result in &changes.results {
             self.since_ms = self.since_ms.max(result.updated_at.0);

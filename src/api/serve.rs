@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::agent_stream::CameFrom;
+use crate::api::guests::{CameFrom, ConnectionLimits, Connections};
 use crate::api::http_errors::Worded;
 use crate::tasks::Tasks;
 
@@ -48,6 +48,10 @@ impl Default for Patience {
     }
 }
 
+/// Answer to a connection beyond the limits, before its request is read.
+const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
+    content-length: 33\r\nconnection: close\r\n\r\n{\"detail\":\"Too many connections\"}";
+
 /// Accepts connections until `stopping` is cancelled; returns when the last of them has ended.
 ///
 /// # Errors
@@ -56,9 +60,10 @@ pub async fn accept(
     listener: TcpListener,
     router: Router,
     patience: Patience,
+    limits: ConnectionLimits,
     stopping: CancellationToken,
 ) -> io::Result<()> {
-    let connections = Tasks::new();
+    let (connections, open) = (Tasks::new(), Connections::new(limits));
     let served = loop {
         let accepted = tokio::select! {
             () = stopping.cancelled() => break Ok(()),
@@ -66,8 +71,17 @@ pub async fn accept(
         };
         match accepted {
             Ok((stream, from)) => {
+                let Some(seat) = open.enter(from.ip()) else {
+                    // Its buffer is empty, so that this waits for nothing. Whoever does not read it loses nothing.
+                    let _ = stream.try_write(REFUSAL);
+                    continue;
+                };
                 let router = router.clone().layer(Extension(CameFrom(from)));
-                connections.spawn("connection", connection(stream, router, patience, stopping.clone()));
+                let serving = connection(stream, router, patience, stopping.clone());
+                connections.spawn("connection", async move {
+                    serving.await;
+                    drop(seat);
+                });
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => break Err(error),

@@ -8,13 +8,14 @@ use serde::Serialize;
 
 use crate::api::Setup;
 use crate::api::endpoint::{Ctx, Endpoint, In, get, with_tag};
-use crate::api::health::{Part, PartStatus, Parts};
+use crate::api::health::{Part, PartStatus, Parts, Probe};
 use crate::api::host::protect;
 use crate::api::response::{Document, HTML, JSON, Page, respond};
 use crate::clock;
 use crate::engine::{Engine, LineReport, LineStanding, Standing};
 use crate::error::Result;
 use crate::model::time::Timestamp;
+use crate::service::Service;
 
 const DOCS: &str = include_str!("../../web/docs.html");
 
@@ -41,7 +42,7 @@ struct DeepHealth {
     status: Overall,
     /// State of each part.
     deps: Parts,
-    /// Trunks that calls come and go by, in the order of their names.
+    /// Trunks that calls come and go by, in the order of their names; told to keys of scope admin alone.
     trunks: Vec<TrunkHealth>,
 }
 
@@ -117,8 +118,8 @@ pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     let endpoints = vec![
         get("/health", health).open().about("Check that the process answers"),
         get("/health/deps", move |ctx, parts| deps(engine.clone(), ctx, parts))
-            .open()
-            .about("Get the health of each part that the engine needs"),
+            .open_to_all()
+            .about("Get the health of each part that the engine needs, with details for a key of scope admin"),
         get("/v1/ping", ping).open().about("Ping: always answers pong"),
         get("/openapi.json", document).open().about("Get this OpenAPI description"),
         get("/docs", docs).open().of_page().about("Get the page that shows this description"),
@@ -131,33 +132,54 @@ async fn health(_: Ctx, _: In) -> Result<Health> {
 }
 
 async fn deps(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<DeepHealth> {
-    let asked_ms = ctx.service.clock().now_ms();
-    let mut database = Part::up(ctx.service.store().is_alive().await);
-    database.latency_ms = Some((ctx.service.clock().now_ms() - asked_ms) as f64);
+    let mut parts =
+        ctx.health.parts(ctx.service.clock().now_ms(), measure(ctx.service.clone(), ctx.probe.clone())).await?;
+    let lines = engine.map(|engine| engine.lines().reports()).unwrap_or_default();
+    let mut trunks: Vec<TrunkHealth> = lines.into_iter().map(TrunkHealth::from).collect();
+    let silent: Vec<&str> = trunks.iter().filter(|trunk| trunk.is_down()).map(|trunk| trunk.name.as_str()).collect();
+    if !silent.is_empty() {
+        parts.sip = Part { detail: Some(format!("trunks that are down: {}", silent.join(", "))), ..Part::up(false) };
+    }
+    let down = parts.all().iter().any(|part| part.status == PartStatus::Down);
+    if !ctx.caller.is_admin() {
+        (parts, trunks) = (parts.without_details(), Vec::new());
+    }
+    Ok(DeepHealth { status: if down { Overall::Degraded } else { Overall::Ok }, deps: parts, trunks })
+}
+
+/// Measures the health of all parts.
+async fn measure(service: Service, probe: Option<Probe>) -> Parts {
+    let asked_ms = service.clock().now_ms();
+    let mut database = Part::up(service.store().is_alive().await);
+    database.latency_ms = Some((service.clock().now_ms() - asked_ms) as f64);
     let parts = Parts {
-        // The jobs are rows of the same database.
-        queue: database.clone(),
-        recordings: recordings(&ctx.service.settings().data).await,
+        queue: queue(&service).await,
+        recordings: recordings(&service.settings().data).await,
         synthesizer: Part::absent(),
         recognizer: Part::absent(),
         language_model: Part::absent(),
         sip: Part::absent(),
         database,
     };
-    let mut parts = match &ctx.probe {
+    match probe {
         Some(probe) => probe(parts).await,
         None => parts,
-    };
-    let lines = engine.map(|engine| engine.lines().reports()).unwrap_or_default();
-    let trunks: Vec<TrunkHealth> = lines.into_iter().map(TrunkHealth::from).collect();
-    let silent: Vec<&str> = trunks.iter().filter(|trunk| trunk.is_down()).map(|trunk| trunk.name.as_str()).collect();
-    if !silent.is_empty() {
-        parts.sip = Part { detail: Some(format!("trunks that are down: {}", silent.join(", "))), ..Part::up(false) };
     }
-    let Parts { database, queue, recordings, synthesizer, recognizer, language_model, sip } = &parts;
-    let all = [database, queue, recordings, synthesizer, recognizer, language_model, sip];
-    let down = all.iter().any(|part| part.status == PartStatus::Down);
-    Ok(DeepHealth { status: if down { Overall::Degraded } else { Overall::Ok }, deps: parts, trunks })
+}
+
+/// Returns the health of the queue of jobs: whether it can be read, and how long the jobs that are due have waited.
+async fn queue(service: &Service) -> Part {
+    let asked_ms = service.clock().now_ms();
+    let waiting = service.due_jobs().await;
+    let latency_ms = Some((service.clock().now_ms() - asked_ms) as f64);
+    match waiting {
+        Ok((0, _)) => Part { latency_ms, ..Part::up(true) },
+        Ok((jobs, late_ms)) => {
+            let detail = format!("{jobs} due, the first for {} s", late_ms / 1000);
+            Part { detail: Some(detail), latency_ms, ..Part::up(true) }
+        }
+        Err(error) => Part { detail: Some(error.to_string()), latency_ms, ..Part::up(false) },
+    }
 }
 
 /// Returns the health of the data folder, in which it writes and deletes a small file.

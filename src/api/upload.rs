@@ -13,6 +13,8 @@ use crate::model::Object;
 
 /// Name of the part that holds the file.
 const FILE: &str = "file";
+/// Bytes that the reader of a form is given at once.
+const PIECE: usize = 64 * 1024;
 /// Most parts of a form that are read.
 const MAX_PARTS: usize = 64;
 
@@ -42,8 +44,10 @@ pub async fn read_form(headers: &HeaderMap, bytes: &Bytes) -> Result<Form, multe
     let mut form = Form::default();
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let Ok(boundary) = multer::parse_boundary(kind) else { return Ok(form) };
-    let whole = bytes.clone();
-    let mut parts = Multipart::new(stream::once(async move { Ok::<Bytes, Infallible>(whole) }), boundary);
+    // The reader copies what it is given: in small pieces, so that only the file itself is in memory twice.
+    let pieces = (0..bytes.len()).step_by(PIECE).map(|at| bytes.slice(at..bytes.len().min(at + PIECE)));
+    let pieces: Vec<_> = pieces.map(Ok::<Bytes, Infallible>).collect();
+    let mut parts = Multipart::new(stream::iter(pieces), boundary);
     for _ in 0..MAX_PARTS {
         let Some(part) = parts.next_field().await? else { break };
         let (name, file_name) = (part.name().unwrap_or_default().to_owned(), part.file_name().map(str::to_owned));

@@ -1,5 +1,6 @@
 //! `ringer up`: the engine, the jobs and the API in one process.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 use super::out::Out;
 use super::sample::Sample;
 use super::signals::Signals;
-use super::{Place, count, dialects, fail, local, make_private, open_store, room, service_settings, tls};
+use super::{Place, count, dialects, fail, local, make_private, open_folder, open_store, room, service_settings, tls};
 use crate::agent::{self, Fault};
 use crate::api::rate::Rates;
-use crate::api::{self, Part, Parts, Patience, Setup};
+use crate::api::{self, ConnectionLimits, Part, Parts, Patience, Setup};
 use crate::clock::{self, Clock};
 use crate::config::{self, Config, SipListen, Switch};
 use crate::engine::noise::NoiseBeds;
@@ -29,19 +30,17 @@ use crate::provider::canned::Canned;
 use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::{LanguageModel, Status};
 use crate::service::{Placer, Running, Service, Settings};
-use crate::tasks::Tasks;
+use crate::tasks::{Tasks, behind_calls};
 use crate::transport::port::Incoming;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::Forwarding;
+use crate::transport::websocket::Dialect;
 
 /// Organization that holds the first key.
 const ORGANIZATION: &str = "default";
 
 /// Name of the file with the URN of the installation.
 const INSTALLATION: &str = "sip_instance";
-
-/// A bootstrap key with fewer characters is warned of.
-const BOOTSTRAP_CHARS: usize = 16;
 
 /// Flags of `ringer up`; each wins over the environment and the settings file.
 #[derive(Debug, clap::Args)]
@@ -171,11 +170,9 @@ fn weak_points(config: &Config, speech: &Speech) -> Vec<String> {
     if let Status::Down(why) = tokio::task::block_in_place(|| speech.synthesizer.status()) {
         weak.push(format!("{why}; calls that need it cannot speak (`ringer doctor` names the command)"));
     }
+    weak.extend(open_folder(&config.data));
     let hosts = &config.tls.insecure_hosts;
     weak.extend(hosts.iter().map(|host| format!("the certificate of {host} is not verified (tls.insecure_hosts)")));
-    if config.bootstrap_key.as_ref().is_some_and(|key| key.expose().chars().count() < BOOTSTRAP_CHARS) {
-        weak.push(format!("the bootstrap key has fewer than {BOOTSTRAP_CHARS} characters: it can be guessed"));
-    }
     weak
 }
 
@@ -196,7 +193,14 @@ impl House {
         let model = language_model(&config.language_model, config)?;
         let ear = language_model(&config.audio_model, config)?;
         let names = Resolver::new(&config.sip.dns_servers).for_sockets(&config.sip.listen);
-        let dialects = dialects(config)?.into();
+        let dialects = dialects(config)?;
+        if let Some(name) = open_dialect(&dialects).filter(|_| !config.websocket.any_host) {
+            return Err(format!(
+                "[websocket.dialects.{name}] has headers or keys and no hosts: any key of the API could send them anywhere; name \
+                 the hosts that get them, as in hosts = [\"agent.example.com\", \"*.example.org\"]"
+            ));
+        }
+        let dialects = dialects.into();
         let settings = Settings { names: names.clone(), dialects, api: Some(api), ..service_settings(config) };
         let service = Service::new(store, Clock::Real, settings, running.clone());
         let service = service.with_model(model.clone());
@@ -214,6 +218,8 @@ impl House {
             tracing::warn!("{} had not ended when the engine last stopped", count(interrupted, "call"));
         }
         admit_somebody(&service, config, out).await.map_err(|error| error.to_string())?;
+        let unmatched = service.unmatched_limits().await.map_err(|error| error.to_string())?;
+        unmatched.iter().for_each(|line| tracing::warn!("{line}"));
         let placer = Placer {
             behaviour: config.behaviour.clone(),
             recognizer_grace_ms: config.recognizer.grace_ms,
@@ -250,20 +256,31 @@ impl House {
         let (speech, model) = (self.speech.clone(), self.model.clone());
         let calls = self.engine.clone();
         let probe = move |parts: Parts| -> BoxFuture<'static, Parts> {
+            let (speech, model, calls) = (speech.clone(), model.clone(), calls.clone());
             let mut sip = Part::up(true);
             sip.detail = Some(format!("{} of at most {}", count(calls.live_calls(), "call"), calls.max_calls()));
-            let parts = Parts {
-                synthesizer: part(speech.synthesizer.status()),
-                recognizer: part(speech.recognizer.status()),
-                language_model: model.as_ref().map_or_else(Part::absent, |model| part(model.status())),
-                sip,
-                ..parts
-            };
-            Box::pin(async move { parts })
+            // Programs are started and files read, which a thread of requests may not wait for.
+            let measured = behind_calls("health", move || {
+                let model = model.as_ref().map_or_else(Part::absent, |model| part(model.status()));
+                [part(speech.synthesizer.status()), part(speech.recognizer.status()), model]
+            });
+            Box::pin(async move {
+                let [synthesizer, recognizer, language_model] = measured
+                    .await
+                    .unwrap_or_else(|why| [(); 3].map(|()| Part { detail: Some(why.clone()), ..Part::up(false) }));
+                Parts { synthesizer, recognizer, language_model, sip, ..parts }
+            })
         };
         Setup {
             max_body_bytes: config.limits.max_body_bytes,
             max_upload_bytes: Setup::default().max_upload_bytes.max(config.limits.max_body_bytes),
+            max_bodies_bytes: server.max_bodies_mb.saturating_mul(1024 * 1024),
+            connections: ConnectionLimits {
+                total: server.max_connections,
+                per_address: server.max_connections_per_address,
+                behind_proxy: server.public_host().is_some(),
+            },
+            public_host: server.public_host(),
             cors_origins: server.cors_origins.clone(),
             rates: Rates {
                 generation_per_minute: config.rate_limit.generation_per_minute,
@@ -308,6 +325,12 @@ async fn installation(data: &Path) -> Result<String, String> {
     let urn = format!("urn:uuid:{}", clock::new_id());
     tokio::fs::write(&path, &urn).await.map_err(named)?;
     Ok(urn)
+}
+
+/// Returns the name of a dialect whose headers and keys would go to every host; `None`: there is none.
+fn open_dialect(dialects: &BTreeMap<String, Dialect>) -> Option<&str> {
+    let is_open = |dialect: &Dialect| dialect.has_secrets() && dialect.hosts.is_empty();
+    dialects.iter().find(|(_, dialect)| is_open(dialect)).map(|(name, _)| name.as_str())
 }
 
 /// Returns the state of a provider as `/health/deps` shows it.

@@ -3,8 +3,16 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use serde::Serialize;
+use url::Host;
 
 use super::Source;
+
+/// Default of the most connections, where there are files for them.
+const MOST_CONNECTIONS: usize = 10_000;
+/// Files that neither calls nor connections get: database, logs, programs of speech.
+const KEPT_FILES: u64 = 100;
+/// Least number of connections, however few files there are.
+const LEAST_CONNECTIONS: u64 = 16;
 
 /// Longest time limit in seconds: a day.
 const MOST_S: u64 = 86_400;
@@ -28,6 +36,15 @@ pub struct Server {
     pub request_timeout_s: u64,
     /// Seconds in which a client must read something of its answer.
     pub write_timeout_s: u64,
+    /// Most connections at the same time.
+    pub max_connections: usize,
+    /// Most connections of one address at the same time.
+    pub max_connections_per_address: usize,
+    /// Most megabytes (2^20 bytes) of request bodies in memory at the same time.
+    pub max_bodies_mb: usize,
+    /// Warning that fewer connections are possible than were asked for; `None`: as many are.
+    #[serde(skip)]
+    pub narrowed: Option<String>,
 }
 
 impl Default for Server {
@@ -41,6 +58,10 @@ impl Default for Server {
             upload_timeout_s: 900,
             request_timeout_s: 600,
             write_timeout_s: 60,
+            max_connections: MOST_CONNECTIONS,
+            max_connections_per_address: 256,
+            max_bodies_mb: 1024,
+            narrowed: None,
         }
     }
 }
@@ -58,6 +79,60 @@ impl Server {
             ("server.write_timeout_s", &mut self.write_timeout_s),
         ] {
             from.whole(name, 1..=MOST_S, seconds);
+        }
+    }
+
+    /// Reads the limits of connections and bodies. `files`: open files that the calls leave.
+    pub(super) fn read_connections(&mut self, from: &mut Source, files: u64) {
+        let possible = files.saturating_sub(KEPT_FILES).max(LEAST_CONNECTIONS) as usize;
+        self.max_connections = MOST_CONNECTIONS.min(possible);
+        from.whole("server.max_connections", 1..=1_000_000, &mut self.max_connections);
+        from.whole("server.max_connections_per_address", 1..=1_000_000, &mut self.max_connections_per_address);
+        from.whole("server.max_bodies_mb", 1..=1 << 20, &mut self.max_bodies_mb);
+        if self.max_connections > possible {
+            let (asked, most) = (self.max_connections, possible);
+            self.narrowed = Some(format!(
+                "server.max_connections = {asked}: limits.max_calls leaves open files for {most} connections (ulimit -n or \
+                 LimitNOFILE= raises it)"
+            ));
+            self.max_connections = possible;
+        }
+    }
+
+    /// Returns the host of `public_url` where others reach this machine under it; `None`: there is none.
+    pub fn public_host(&self) -> Option<String> {
+        let url = url::Url::parse(self.public_url.as_deref()?).ok()?;
+        let is_local = match url.host()? {
+            Host::Domain(name) => name.eq_ignore_ascii_case("localhost"),
+            Host::Ipv4(address) => address.is_loopback(),
+            Host::Ipv6(address) => address.is_loopback(),
+        };
+        url.host_str().filter(|_| !is_local).map(str::to_owned)
+    }
+
+    /// True if others reach a listener of this machine through a proxy.
+    pub(super) fn is_forwarded(&self) -> bool {
+        self.public_host().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_public_address_names_a_host_of_others() {
+        for (url, expect) in [
+            (None, None),
+            (Some("https://calls.example"), Some("calls.example")),
+            (Some("https://calls.example:8443/ringer"), Some("calls.example")),
+            (Some("https://[2001:db8::1]"), Some("[2001:db8::1]")),
+            (Some("http://localhost:8080"), None),
+            (Some("http://127.0.0.1:8080"), None),
+            (Some("http://[::1]"), None),
+        ] {
+            let server = Server { public_url: url.map(str::to_owned), ..Server::default() };
+            assert_eq!(server.public_host().as_deref(), expect, "{url:?}");
         }
     }
 }

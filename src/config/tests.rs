@@ -321,10 +321,10 @@ fn tokens_of_answers_are_set_for_each_model() {
 
 #[test]
 fn secrets_do_not_show() {
-    let file = "bootstrap_key = 'tell-nobody'\n[language_model]\napi_key = 'tell-nobody'\n[security]\ninternal_token = 'tell-nobody'\n\
+    let file = "bootstrap_key = 'tell-nobody-else'\n[language_model]\napi_key = 'tell-nobody'\n[security]\ninternal_token = 'tell-nobody'\n\
                 secret_key = 'tell-nobody-but-the-vault-of-32-letters'\nold_secret_keys = ['tell-nobody']";
     let config = read_config(file, &[], &[]).expect("all are allowed");
-    assert_eq!(config.bootstrap_key.as_ref().map(Secret::expose), Some("tell-nobody"));
+    assert_eq!(config.bootstrap_key.as_ref().map(Secret::expose), Some("tell-nobody-else"));
     let json = serde_json::to_string(&config).expect("settings have text keys only");
     assert!(!format!("{config:?}{json}").contains("tell-nobody"));
     let refused = read_config("security.old_secret_keys = [['tell-nobody']]", &[], &[]).expect_err("not texts");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, BodyDataStream, to_bytes};
 use axum::http::{HeaderMap, Request};
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
@@ -273,6 +273,18 @@ impl World {
     ) -> Answer {
         let router = router(self.service.clone(), setup, CancellationToken::new(), Tasks::new());
         self.ask(router, method, path, headers, body).await
+    }
+
+    /// Asks for a stream with these headers beside no others, and returns its pieces.
+    pub async fn stream(&self, path: &str, headers: &[(String, String)]) -> BodyDataStream {
+        let mut request = Request::builder().uri(path);
+        for (name, value) in headers {
+            request = request.header(name, self.fill_names(value));
+        }
+        let request = request.body(Body::empty()).expect("a legal request");
+        let response = self.router.clone().oneshot(request).await.expect("a router answers");
+        assert_eq!(response.status().as_u16(), 200, "{path}");
+        response.into_body().into_data_stream()
     }
 
     /// Sends JSON and expects success.

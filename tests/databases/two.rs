@@ -141,6 +141,26 @@ pub(super) async fn two(location: &Location, folder: &Path, clock: &Clock) -> ([
     (services, caller)
 }
 
+/// The key of a page ends with its engine, also when that is killed, and with no other.
+#[test]
+fn a_page_key_ends_with_its_engine() {
+    beside_a_server(async |location: Location| {
+        let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+        let clock = Clock::standing_at(START_MS);
+        let ([first, second], _) = two(&location, folder.path(), &clock).await;
+        for engine in [&first, &second] {
+            engine.recover().await.expect("it registers");
+        }
+        let (door, token) = first.page_door("default");
+        let key = first.open_page(&door, &token).await.expect("the token is good").api_key;
+        second.close_old_pages("default").await.expect("it can");
+        assert!(second.authenticate(&key).await.expect("it can").is_some(), "its engine works");
+        first.store().close().await;
+        second.close_old_pages("default").await.expect("it can");
+        assert!(second.authenticate(&key).await.expect("it can").is_none(), "its engine is gone");
+    });
+}
+
 #[test]
 fn what_an_engine_has_left_is_ended_by_the_next_that_is_alone_or_by_the_end_of_its_claim() {
     beside_a_server(leave_database);
