@@ -136,6 +136,14 @@ pub fn generator() -> SchemaGenerator {
     settings.into_generator()
 }
 
+/// Returns the same generator for answers: it requires every field that is always written.
+pub fn generator_of_answers() -> SchemaGenerator {
+    let mut settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.definitions_path = Cow::Borrowed(DEFINITIONS);
+    settings.meta_schema = None;
+    settings.into_generator()
+}
+
 impl Node {
     /// Returns the tree of a type with its own definitions.
     pub fn of<T: JsonSchema>() -> Node {
