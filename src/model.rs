@@ -128,6 +128,7 @@ pub mod error_code;
 pub mod evaluation;
 pub mod expectation;
 pub mod folder;
+pub mod format;
 pub mod generate;
 pub mod heard_turn;
 pub mod id;

@@ -21,7 +21,9 @@ use crate::api::openapi::links::Maker;
 use crate::api::openapi::plain::{Side, simplify};
 use crate::api::pipeline::Ready;
 use crate::api::response::{EVENTS, JSON, OPENMETRICS, XML};
-use crate::model::schema::{self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, OPEN, PATCH, PLAIN, TAG_DEFAULT, UNLESS};
+use crate::model::schema::{
+    self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, OPEN, PATCH, PLAIN, RULES, TAG_DEFAULT, UNLESS,
+};
 
 /// Version of the interface.
 pub const VERSION: &str = "0.1.0";
@@ -325,12 +327,31 @@ fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) 
         let required = place == "path" || required.is_some_and(|all| all.iter().any(|one| one == name));
         let mut property = property.clone();
         let about = property.as_object_mut().and_then(|property| property.shift_remove("description"));
+        without_null(&mut property);
         simplify(&mut property, Side::Request);
         let mut parameter = json!({ "name": name, "in": place, "required": required, "schema": property });
         parameter["description"] = about.unwrap_or_else(|| format!("The {}.", name.replace('_', " ")).into());
         parameter
     };
     properties.into_iter().flatten().map(parameter).collect()
+}
+
+/// Removes null from the types and defaults of a parameter, which is a text and cannot be null.
+fn without_null(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    if members.get("default").is_some_and(Value::is_null) {
+        members.shift_remove("default");
+    }
+    if let Some(Value::Array(types)) = members.get_mut("type") {
+        types.retain(|one| one != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            members.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = members.get_mut("anyOf") {
+        choices.retain(|one| one["type"] != "null");
+    }
 }
 
 /// Returns the name of the definition that a schema refers to; `None`: it is no reference.
@@ -347,7 +368,7 @@ fn resolve<'v>(schema: &'v Value, definitions: &'v Map<String, Value>) -> &'v Va
 fn without_marks(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for mark in [ALIASES, PATCH, ID, PLAIN, NEEDS, NUMBER_OR_UUID, TAG_DEFAULT, OPEN, UNLESS] {
+            for mark in [ALIASES, PATCH, ID, PLAIN, NEEDS, NUMBER_OR_UUID, TAG_DEFAULT, OPEN, RULES, UNLESS] {
                 map.remove(mark);
             }
             map.values_mut().for_each(without_marks);

@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::model::schema::RULES;
+
 /// Side of the interface that a schema describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -18,6 +20,18 @@ const LISTS: [&str; 4] = ["oneOf", "anyOf", "allOf", "prefixItems"];
 /// Replaces schemas that are `true`, and moves the defaults of a request's fields into their descriptions.
 pub(super) fn simplify(schema: &mut Value, side: Side) {
     let Value::Object(members) = schema else { return };
+    if let Some(Value::Object(rules)) = members.shift_remove(RULES)
+        && side == Side::Request
+    {
+        members.extend(rules);
+    }
+    if let (Some(Value::Array(types)), Some(Value::Array(values))) = (members.get("type"), members.get("enum"))
+        && types.iter().any(|one| one == "null")
+        && !values.contains(&Value::Null)
+    {
+        let with_null = values.iter().cloned().chain([Value::Null]).collect();
+        members.insert("enum".to_owned(), with_null);
+    }
     // A description keeps its paragraphs, not the line breaks of the source.
     if let Some(Value::String(text)) = members.get_mut("description") {
         *text = text.split("\n\n").map(|one| one.replace('\n', " ")).collect::<Vec<_>>().join("\n\n");
