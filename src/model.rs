@@ -155,6 +155,7 @@ pub mod schema;
 pub mod secret;
 mod set_only;
 pub mod simulation;
+pub mod simulation_body;
 pub mod status;
 pub mod test_scenario;
 pub mod text;
