@@ -253,6 +253,14 @@ fn headers(endpoint: &Endpoint) -> Vec<Value> {
     let key = json!({ "type": "string", "minLength": 1, "maxLength": most, "pattern": idempotency::PATTERN });
     let all = [
         (endpoint.if_match, "If-Match", "Entity tag of the version that was read.", text()),
+        (endpoint.sends_file, "If-None-Match", "Entity tags of files that the client has.", text()),
+        (endpoint.sends_parts, "Range", "Part of the file, `bytes=FIRST-LAST`.", text()),
+        (
+            endpoint.sends_parts,
+            "If-Range",
+            "Entity tag of the file that the part belongs to; of another one all is sent.",
+            text(),
+        ),
         (endpoint.scope.is_some(), "X-Organization-Id", "Organization that the key must belong to.", text()),
         (endpoint.internal, "X-Internal-Token", "Token of the internal routes.", text()),
         (endpoint.idempotent, "Idempotency-Key", "Name of the request, chosen by its sender.", key),
@@ -293,6 +301,14 @@ fn add_refusals(endpoint: &Endpoint, nodes: [&Node; 3], answers: &mut Value) {
         }
         let invalid = json!({ "schema": reference("ValidationError") });
         answers["422"] = json!({ "description": "Validation error", "content": { "application/json": invalid } });
+    }
+    if endpoint.sends_file {
+        answers["304"] = json!({ "description": "The file is the one that If-None-Match names" });
+    }
+    if endpoint.sends_parts {
+        let whole = &answers["200"]["content"];
+        answers["206"] = json!({ "description": "The part that Range asks for", "content": whole });
+        answers["416"] = json!({ "description": "The file has no such part" });
     }
     if endpoint.if_match {
         answers["412"] = refusal("The resource was changed since it was read");

@@ -128,10 +128,11 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .packs()
             .about("Get the transcript as JSON, text or WebVTT"),
         get("/v1/simulation-result/{id}/recording", recording)
-            
+            .sends_file(true)
             .about("Get the recording, both channels or one"),
         get("/v1/simulation-result/{id}/peaks", peaks).about("Get the waveform of the recording as minima and maxima"),
         get("/v1/simulation-result/{id}/evidence", evidence)
+            .sends_file(false)
             .about("Get all files of a finished conversation as a tar archive"),
         get("/v1/simulation-result/{id}/events", events)
             .about("Stream the events of a conversation as server-sent events"),
@@ -188,7 +189,7 @@ async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Sc
 
 async fn evidence(ctx: Ctx, request: In<IdPath>) -> Result<Archive> {
     let archive = ctx.service.evidence(&ctx.caller, request.path.id).await?;
-    audio::send_all(archive, TAR).await.map(Archive::from)
+    audio::send_all(archive, TAR, &ctx.headers).await.map(Archive::from)
 }
 
 async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audio> {
