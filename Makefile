@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page fuzz train fmt packages peers npm build matrix postgresql turn rooms
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients fuzz train fmt packages peers npm build matrix postgresql turn rooms
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -100,6 +100,7 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part postgresql 900 $(MAKE) --no-print-directory postgresql; \
 	part rooms 900 $(MAKE) --no-print-directory rooms; \
 	part turn 120 $(MAKE) --no-print-directory turn; \
+	part clients 120 $(MAKE) --no-print-directory clients; \
 	part selftest 2400 $(MAKE) --no-print-directory selftest; \
 	part load 120 $(MAKE) --no-print-directory load; \
 	part hashes 120 $(MAKE) --no-print-directory hashes; \
@@ -140,6 +141,9 @@ matrix: peers ## every combination of transport, keys, codec and direction with 
 turn: peers ## a call over WebRTC whose media go through a relay alone
 	@$(call install,coturn)
 	RINGER_TURN=1 $(CARGO) test --locked --test integration rooms::turn::
+
+clients: peers ## two linters of the API document, and calls with clients that three generators make of it
+	RINGER_CLIENTS=1 $(CARGO) test --locked --test integration api::clients::
 
 # The room server that the protocol comes from is a Go program: Go's own client brings and builds this version of it.
 ROOM_SERVER ?= v1.13.5
@@ -235,7 +239,7 @@ fmt: ## format the code
 packages: ## install what running needs (Debian, Ubuntu)
 	@$(call install,$(PACKAGES))
 
-peers: ## install what testing needs (Debian, Ubuntu; Python packages into .venv, tools of the page beside the build)
+peers: ## install what testing needs (Debian, Ubuntu; Python packages into .venv, tools of the page and the API document beside the build)
 	@$(call install,$(PEERS))
 	@cmp -s tests/python/requirements.txt .venv/installed.txt || { \
 	    python3 -m venv --clear .venv; \
@@ -246,7 +250,7 @@ peers: ## install what testing needs (Debian, Ubuntu; Python packages into .venv
 	@mkdir -p "$(TARGET)/page-tools"; \
 	cmp -s tests/page/package-lock.json "$(TARGET)/page-tools/installed.json" || { \
 	    cp tests/page/package.json tests/page/package-lock.json "$(TARGET)/page-tools/"; \
-	    npm ci --silent --no-audit --no-fund --prefix "$(TARGET)/page-tools"; \
+	    npm ci --silent --no-audit --no-fund --ignore-scripts --prefix "$(TARGET)/page-tools"; \
 	    cp tests/page/package-lock.json "$(TARGET)/page-tools/installed.json"; \
 	}
 

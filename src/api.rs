@@ -44,6 +44,7 @@ mod schedules;
 mod simulations;
 mod system;
 mod texts;
+mod validators;
 mod versions;
 mod webhooks;
 

@@ -37,7 +37,7 @@ pub use sources::Sources;
 pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer};
 pub use targets::Targets;
 pub use text::{Sms, Text};
-pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164};
+pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164, e164_pattern};
 pub use webrtc::{Pipelines, WebRtc, is_http_address};
 pub use websocket::{DialectTable, WebSocket};
 

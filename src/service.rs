@@ -64,7 +64,9 @@ pub use self::library::communities::CommunityList;
 pub use self::library::customers::{TraitDeleted, TraitList};
 pub use self::library::field_rules::phone;
 pub use self::library::folders::{AgentMoved, FolderDeleted};
-pub use self::library::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
+pub use self::library::humans::{
+    BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError, PAGE_SIZES,
+};
 pub use self::library::labels::LabelDeleted;
 pub use self::library::metrics::{MetricPage, MetricsDeleted, MetricsUpdated};
 pub use self::library::noises::{NoiseDeleted, NoiseSource};
@@ -75,7 +77,6 @@ pub use self::library::simulations::{Message, SimulationAdded, SimulationDeleted
 pub use self::library::versions::{VersionDeleted, VersionLabels};
 pub use self::placement::dial::{CallerNumber, Outgoing, Refusals, unmatched_limits};
 pub use self::placement::{Begin, Placed, Placer, RoomPlan, Sounds, TextPlaced};
-pub use self::runs::export::ExportFormat;
 pub use self::runs::ladder::Ladder;
 pub use self::runs::page_file::CallFile;
 pub use self::runs::queueing::{RunCancelled, RunDeleted, RunResults};

@@ -9,6 +9,7 @@ mod call_logs;
 mod callers;
 mod case;
 mod chat;
+mod clients;
 mod corpus;
 mod document;
 mod drafting;

@@ -5,7 +5,7 @@ mod alone;
 pub mod browser;
 mod gone;
 mod kept;
-mod tools;
+pub mod tools;
 mod views;
 
 use serde_json::{Value, json};

@@ -11,9 +11,11 @@ use axum::response::Response;
 use futures_util::stream;
 use ringer_media::clip::wav;
 use ringer_media::pcm;
+use sha2::{Digest, Sha256};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
+use crate::api::validators::EntityTag;
 use crate::error::{Error, Result};
 
 /// Bytes of a file that are read at once; a multiple of a stereo frame.
@@ -43,15 +45,21 @@ pub enum View {
 pub async fn send(path: &Path, view: View, kind: &'static str, headers: &HeaderMap) -> Result<Response> {
     let not_there = |_| Error::NotAvailable("Recording not available".to_owned());
     let file = File::open(path).await.map_err(not_there)?;
+    let tag = EntityTag::of_file(&file.metadata().await.map_err(Error::internal)?, view.name());
+    if tag.is_known(headers) {
+        return Ok(tag.not_modified());
+    }
     let source = Source::open(file, view).await.map_err(Error::internal)?;
     let length = source.length;
-    let (status, from, to) = match requested_range(headers, length) {
+    let asked = if tag.has_range(headers) { requested_range(headers, length) } else { Asked::All };
+    let (status, from, to) = match asked {
         Asked::All => (StatusCode::OK, 0, length),
         Asked::Part(from, to) => (StatusCode::PARTIAL_CONTENT, from, to),
         Asked::Beyond => return Ok(beyond(length)),
     };
     let mut response = Response::new(source.body(from, to));
     *response.status_mut() = status;
+    tag.add_to(&mut response);
     let fields = response.headers_mut();
     fields.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -66,16 +74,30 @@ pub async fn send(path: &Path, view: View, kind: &'static str, headers: &HeaderM
     Ok(response)
 }
 
-/// Sends all of `file`, which may have no name, as content of type `kind`.
+/// Sends all of `file`, which may have no name, as content of type `kind`. It is made for the request, so its tag is a hash of it.
 ///
 /// # Errors
-/// When its length cannot be read.
-pub async fn send_all(file: std::fs::File, kind: &'static str) -> Result<Response> {
-    let source = Source::open(File::from_std(file), View::Plain).await.map_err(Error::internal)?;
+/// When it cannot be read.
+pub async fn send_all(file: std::fs::File, kind: &'static str, headers: &HeaderMap) -> Result<Response> {
+    let mut source = Source::open(File::from_std(file), View::Plain).await.map_err(Error::internal)?;
     let length = source.length;
+    let (mut hash, mut at) = (Sha256::new(), 0);
+    while at < length {
+        let piece = source.piece(at, length).await.map_err(Error::internal)?;
+        if piece.is_empty() {
+            break;
+        }
+        hash.update(&piece);
+        at += piece.len() as u64;
+    }
+    let tag = EntityTag::of_hash(hash);
+    if tag.is_known(headers) {
+        return Ok(tag.not_modified());
+    }
     let mut response = Response::new(source.body(0, length));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    tag.add_to(&mut response);
     Ok(response)
 }
 
@@ -189,6 +211,16 @@ impl View {
         matches!(self, View::Whole | View::Plain)
     }
 
+    /// Returns the word that tells its content from other views of the file.
+    fn name(self) -> &'static str {
+        match self {
+            View::Whole | View::Plain => "file",
+            View::Channel(0) => "0",
+            View::Channel(_) => "1",
+            View::Mix => "mix",
+        }
+    }
+
     /// Returns the samples of interleaved bytes with two channels.
     fn samples(self, stereo: &[u8]) -> Vec<i16> {
         match self {
@@ -209,6 +241,7 @@ fn mono_header(rate_hz: u32, data_bytes: u64) -> [u8; wav::HEADER_BYTES] {
 mod tests {
     use super::*;
     use axum::body::to_bytes;
+    use axum::http::header::{ETAG, IF_NONE_MATCH, IF_RANGE};
 
     const FRAMES: i16 = 30_000;
 
@@ -234,11 +267,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("recording.wav");
         std::fs::write(&path, stereo()).expect("writes");
-        let mut headers = HeaderMap::new();
-        if let Some(range) = range {
-            headers.insert(RANGE, HeaderValue::from_static(range));
-        }
-        let response = send(&path, view, "audio/wav", &headers).await.expect("sends");
+        let range = range.map(|range| (RANGE, HeaderValue::from_static(range)));
+        get_of(&path, view, range.into_iter().collect()).await
+    }
+
+    async fn get_of(path: &Path, view: View, headers: HeaderMap) -> (u16, Vec<u8>, HeaderMap) {
+        let response = send(path, view, "audio/wav", &headers).await.expect("sends");
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, 1 << 20).await.expect("reads");
         (parts.status.as_u16(), body.to_vec(), parts.headers)
@@ -255,6 +289,48 @@ mod tests {
             let samples: Vec<i16> = pcm::from_bytes(&body[44..]);
             assert!(samples.iter().enumerate().all(|(n, sample)| *sample == expect(n as i16)), "{view:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn parts_are_sent_of_the_same_recording_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("recording.wav");
+        std::fs::write(&path, stereo()).expect("writes");
+        let tag = async |view| get_of(&path, view, HeaderMap::new()).await.2[ETAG].clone();
+        let whole = tag(View::Whole).await;
+        assert_ne!(tag(View::Channel(0)).await, tag(View::Channel(1)).await);
+        assert_eq!(tag(View::Whole).await, whole);
+        let foreign = HeaderValue::from_static("\"other\"");
+        for (name, value, range, expect) in [
+            (IF_RANGE, &whole, "bytes=0-9", 206),
+            (IF_RANGE, &foreign, "bytes=0-9", 200),
+            (IF_RANGE, &foreign, "bytes=99999999-", 200),
+            (IF_NONE_MATCH, &whole, "bytes=0-9", 304),
+            (IF_NONE_MATCH, &foreign, "bytes=0-9", 206),
+        ] {
+            let headers = [(name.clone(), value.clone()), (RANGE, HeaderValue::from_static(range))];
+            let (status, body, answered) = get_of(&path, View::Whole, headers.into_iter().collect()).await;
+            assert_eq!((status, &answered[ETAG]), (expect, &whole), "{name}: {value:?}");
+            assert_eq!(body.is_empty(), status == 304);
+        }
+        std::fs::write(&path, &stereo()[..1000]).expect("writes");
+        assert_ne!(tag(View::Whole).await, whole, "another recording");
+    }
+
+    #[tokio::test]
+    async fn what_is_made_for_a_request_has_the_tag_of_its_content() {
+        let file = || {
+            let mut file = tempfile::tempfile().expect("a file");
+            std::io::Write::write_all(&mut file, b"packets").expect("writes");
+            file
+        };
+        let first = send_all(file(), "x/y", &HeaderMap::new()).await.expect("sends");
+        let tag = first.headers()[ETAG].clone();
+        let known = HeaderMap::from_iter([(IF_NONE_MATCH, tag.clone())]);
+        let again = send_all(file(), "x/y", &known).await.expect("sends");
+        assert_eq!((again.status().as_u16(), &again.headers()[ETAG]), (304, &tag));
+        let body = to_bytes(first.into_body(), 100).await.expect("reads");
+        assert_eq!(&body[..], b"packets");
     }
 
     #[tokio::test]

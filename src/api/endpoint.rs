@@ -106,6 +106,10 @@ pub struct Endpoint {
     pub of_page: bool,
     /// True: If-Match is read (RFC 9110 13.1.1); a change of a row that was changed since is refused.
     pub if_match: bool,
+    /// True: the answer is a file with an entity tag (RFC 9110 8.8.3); If-None-Match is read.
+    pub sends_file: bool,
+    /// True: Range and If-Range are read, and a part of the file may be sent.
+    pub sends_parts: bool,
     /// True: the answer is long text, compressed where the client accepts that (RFC 9110 8.4.1.3).
     pub packs: bool,
     /// Functions that make the schemas of path, query and body.
@@ -154,6 +158,8 @@ where
         with_audio: false,
         of_page: false,
         if_match: false,
+        sends_file: false,
+        sends_parts: false,
         packs: false,
         parts: [
             SchemaGenerator::subschema_for::<P>,
@@ -299,6 +305,12 @@ impl Endpoint {
     /// Compresses the answer where the client accepts that.
     pub fn packs(mut self) -> Endpoint {
         self.packs = true;
+        self
+    }
+
+    /// Marks an answer that is a file, of which `parts` can be asked for.
+    pub fn sends_file(mut self, parts: bool) -> Endpoint {
+        (self.sends_file, self.sends_parts) = (true, parts);
         self
     }
 

@@ -2,14 +2,14 @@
 
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 use crate::error::Result;
 use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
 use crate::model::patch::Patch;
 use crate::model::schema::ALIASES;
-use crate::service::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation};
+use crate::service::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, PAGE_SIZES};
 
 #[derive(Deserialize, JsonSchema)]
 struct HumanPath {
@@ -80,6 +80,7 @@ struct PageQuery {
     page: i64,
     /// Rows a page, 1 to 100; default 20.
     #[serde(default = "twenty")]
+    #[schemars(extend("x-rules" = json!({ "minimum": PAGE_SIZES.start(), "maximum": PAGE_SIZES.end() })))]
     page_size: i64,
 }
 

@@ -1,8 +1,12 @@
 //! The OpenAPI 3.1 document and the compiled constraints, both from the same declarations: what is described is what is
 //! checked.
 
+mod components;
+mod ids;
 mod links;
 mod nulls;
+mod plain;
+mod tags;
 
 use std::collections::BTreeSet;
 
@@ -12,51 +16,65 @@ use serde_json::{Map, Value, json};
 
 use crate::api::endpoint::Endpoint;
 use crate::api::idempotency;
+use crate::api::openapi::ids::operation_id;
 use crate::api::openapi::links::Maker;
+use crate::api::openapi::plain::{Side, simplify};
 use crate::api::pipeline::Ready;
-use crate::api::response::JSON;
-use crate::model::schema::{self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, OPEN, PATCH, PLAIN, TAG_DEFAULT, UNLESS};
+use crate::api::response::{EVENTS, JSON, OPENMETRICS, XML};
+use crate::model::schema::{
+    self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, OPEN, PATCH, PLAIN, RULES, TAG_DEFAULT, UNLESS,
+};
 
 /// Version of the interface.
 pub const VERSION: &str = "0.1.0";
 
 /// Returns the document of `endpoints`, and the endpoints ready to serve.
 pub fn compile(endpoints: Vec<Endpoint>) -> (String, Vec<Ready>) {
-    let mut generator = schema::generator();
-    let mut paths = Map::new();
+    let (mut of_requests, mut of_answers) = (schema::generator(), schema::generator_of_answers());
     let mut described = Vec::with_capacity(endpoints.len());
     for endpoint in endpoints {
-        let parts = endpoint.parts.map(|describe| describe(&mut generator).to_value());
-        let answer = success(&endpoint, &mut generator);
+        let parts = endpoint.parts.map(|describe| describe(&mut of_requests).to_value());
+        let answer = success(&endpoint, &mut of_answers);
         described.push((endpoint, parts, answer));
     }
-    let definitions = generator.take_definitions(false);
-    link(&mut described, &definitions);
+    let taken = of_requests.take_definitions(false);
+    let answers = of_answers.take_definitions(false);
+    link(&mut described, &answers);
     let mut ready = Vec::with_capacity(described.len());
     let mut in_bodies = BTreeSet::new();
-    for (endpoint, parts, answer) in described {
-        let nodes = parts.each_ref().map(|schema| Node::compile(schema, &definitions));
-        nulls::names(&parts[2], &definitions, &mut in_bodies);
-        let answers = json!({ endpoint.status.as_str(): answer });
-        let operation = operation(&endpoint, &parts, &nodes, answers, &definitions);
-        let path = paths.entry(endpoint.path).or_insert_with(|| Value::Object(Map::new()));
-        if let Value::Object(path) = path {
-            path.insert(endpoint.method.as_str().to_lowercase(), operation);
-        }
-        ready.push(Ready { endpoint, nodes });
+    let nodes_of = |parts: &[Value; 3]| parts.each_ref().map(|schema| Node::compile(schema, &taken));
+    for (endpoint, parts, _) in &described {
+        nulls::names(&parts[2], &taken, &mut in_bodies);
+        ready.push(Ready { endpoint: endpoint.clone(), nodes: nodes_of(parts) });
     }
-    let mut document = document(paths, definitions);
-    let schemas = &mut document["components"]["schemas"];
-    for name in &in_bodies {
-        if let Some(schema) = schemas.get_mut(name) {
-            nulls::allow(schema);
-        }
+    let mut requests = taken.clone();
+    requests.iter_mut().filter(|(name, _)| in_bodies.contains(*name)).for_each(|(_, schema)| nulls::allow(schema));
+    let (schemas, renamed) = components::merge(in_form(requests, Side::Request), in_form(answers, Side::Answer));
+    let (mut paths, mut tags) = (Map::new(), BTreeSet::new());
+    for (Ready { endpoint, nodes }, (_, parts, answer)) in ready.iter().zip(described) {
+        let mut operation = operation(endpoint, &parts, nodes, &taken);
+        components::rename(&mut operation, &renamed);
+        let mut answers = json!({ endpoint.status.as_str(): answer });
+        add_refusals(endpoint, nodes.each_ref(), &mut answers);
+        operation["responses"] = answers;
+        tags.insert(endpoint.tag);
+        paths.entry(endpoint.path).or_insert_with(|| json!({}))[endpoint.method.as_str().to_lowercase()] = operation;
     }
+    let mut document = document(paths, schemas, &tags);
+    components::with_names(&mut document);
+    components::without_unused(&mut document);
     without_marks(&mut document);
     (document.to_string(), ready)
 }
 
-fn document(paths: Map<String, Value>, mut definitions: Map<String, Value>) -> Value {
+/// Returns definitions in the form of the document.
+fn in_form(mut definitions: Map<String, Value>, side: Side) -> Map<String, Value> {
+    definitions.values_mut().for_each(|schema| simplify(schema, side));
+    components::lift(&mut definitions);
+    definitions
+}
+
+fn document(paths: Map<String, Value>, mut definitions: Map<String, Value>, tags: &BTreeSet<&str>) -> Value {
     definitions.insert("ValidationIssue".to_owned(), issue());
     definitions.insert(
         "ValidationError".to_owned(),
@@ -67,24 +85,41 @@ fn document(paths: Map<String, Value>, mut definitions: Map<String, Value>) -> V
             "properties": { "detail": { "type": "array", "items": reference("ValidationIssue") } },
         }),
     );
-    definitions.insert(
-        "Refusal".to_owned(),
-        json!({ "type": "object", "required": ["detail"], "properties": { "detail": { "type": "string" } } }),
-    );
+    definitions.insert("Refusal".to_owned(), refusal_schema());
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Ringer",
             "version": VERSION,
             "description": "Makes live simulated calls to voice agents and measures what the agents do.",
+            "contact": { "name": "Operator of this engine" },
+            "license": { "name": env!("CARGO_PKG_LICENSE"), "identifier": env!("CARGO_PKG_LICENSE") },
         },
+        "servers": [{ "url": "/", "description": "The engine that serves this document." }],
+        "tags": tags::describe(tags),
         "paths": paths,
         "components": {
             "schemas": definitions,
             "securitySchemes": {
-                "ApiKey": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
-                "Bearer": { "type": "http", "scheme": "bearer" },
+                "ApiKey": { "type": "apiKey", "in": "header", "name": "X-API-Key", "description": "Key of an organization." },
+                "Bearer": { "type": "http", "scheme": "bearer", "description": "The same key as a bearer token." },
+                "CarrierToken": {
+                    "type": "apiKey", "in": "header", "name": "X-Carrier-Token",
+                    "description": "Token of the carrier of text messages, from the engine's settings.",
+                },
             },
+        },
+    })
+}
+
+fn refusal_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "Reason of a refusal.",
+        "required": ["detail"],
+        "properties": {
+            "detail": { "type": "string", "description": "Reason in words." },
+            "request_id": { "type": "string", "description": "Identifier of the request; only for internal errors." },
         },
     })
 }
@@ -95,11 +130,14 @@ fn issue() -> Value {
         "description": "One error of a request: its type, its place, a text and the rejected value.",
         "required": ["type", "loc", "msg", "input"],
         "properties": {
-            "type": { "type": "string" },
-            "loc": { "type": "array", "items": { "type": ["string", "integer"] } },
-            "msg": { "type": "string" },
-            "input": true,
-            "ctx": { "type": "object", "additionalProperties": true },
+            "type": { "type": "string", "description": "Kind of the error, for programs." },
+            "loc": {
+                "type": "array", "items": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
+                "description": "Place of the error: part of the request, then names of fields and indices of items.",
+            },
+            "msg": { "type": "string", "description": "Text of the error, for people." },
+            "input": { "description": "The rejected value." },
+            "ctx": { "type": "object", "additionalProperties": true, "description": "Limits that the value broke." },
         },
     })
 }
@@ -112,9 +150,17 @@ fn reference(name: &str) -> Value {
 fn success(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     let described = (endpoint.answer)(generator);
     let mut success = json!({ "description": "Success" });
-    let schema = described.schema.map_or(json!({}), |schema| schema.to_value());
+    let mut schema = described.schema.map_or(json!({}), |schema| schema.to_value());
+    simplify(&mut schema, Side::Answer);
     for content_type in described.content_types {
-        let schema = if *content_type == JSON { schema.clone() } else { json!({}) };
+        let is_text = content_type.starts_with("text/") || *content_type == OPENMETRICS || *content_type == XML;
+        let schema = match *content_type {
+            JSON => schema.clone(),
+            // Events are judged one by one; their types differ.
+            EVENTS => json!({}),
+            _ if is_text => json!({ "type": "string" }),
+            _ => json!({ "type": "string", "format": "binary" }),
+        };
         success["content"][content_type] = json!({ "schema": schema });
     }
     success
@@ -132,16 +178,11 @@ fn link(described: &mut [(Endpoint, [Value; 3], Value)], definitions: &Map<Strin
     }
 }
 
-fn operation_id(endpoint: &Endpoint) -> String {
-    let name = endpoint.path.trim_matches('/').replace(['/', '-', '.'], "_").replace(['{', '}'], "");
-    format!("{}_{name}", endpoint.method.as_str().to_lowercase())
-}
-
+/// Returns everything of an operation but its answers.
 fn operation(
     endpoint: &Endpoint,
     [path, query, body]: &[Value; 3],
     [path_node, query_node, body_node]: &[Node; 3],
-    mut answers: Value,
     definitions: &Map<String, Value>,
 ) -> Value {
     let mut parameters = Vec::new();
@@ -151,30 +192,16 @@ fn operation(
     if !query_node.is_nothing() {
         parameters.extend(parameters_of("query", query, definitions));
     }
-    add_refusals(endpoint, [path_node, query_node, body_node], &mut answers);
-    if endpoint.if_match {
-        parameters.push(header("If-Match", json!({ "type": "string" })));
-    }
+    parameters.extend(headers(endpoint));
     let mut operation = json!({
         "tags": [endpoint.tag],
         "summary": endpoint.summary,
+        "description": about(endpoint),
         "operationId": operation_id(endpoint),
-        "responses": answers,
+        "security": security(endpoint),
     });
     if endpoint.deprecated {
         operation["deprecated"] = Value::Bool(true);
-    }
-    if endpoint.scope.is_some() {
-        operation["security"] = json!([{ "ApiKey": [] }, { "Bearer": [] }]);
-        parameters.push(header("X-Organization-Id", json!({ "type": "string" })));
-    }
-    if endpoint.internal {
-        parameters.push(header("X-Internal-Token", json!({ "type": "string" })));
-    }
-    if endpoint.idempotent {
-        let most = idempotency::MAX_KEY_CHARS;
-        let key = json!({ "type": "string", "minLength": 1, "maxLength": most, "pattern": idempotency::PATTERN });
-        parameters.push(header("Idempotency-Key", key));
     }
     if !parameters.is_empty() {
         operation["parameters"] = Value::Array(parameters);
@@ -183,6 +210,67 @@ fn operation(
         operation["requestBody"] = request_body(endpoint, body, body_node);
     }
     operation
+}
+
+/// Returns the credentials of which a request needs one; none on open routes.
+fn security(endpoint: &Endpoint) -> Value {
+    match endpoint.scope {
+        Some(_) => json!([{ "ApiKey": [] }, { "Bearer": [] }]),
+        None if endpoint.carrier => json!([{ "CarrierToken": [] }]),
+        None => json!([]),
+    }
+}
+
+/// Returns the description of an operation: its summary, and what a request of it needs and may have.
+fn about(endpoint: &Endpoint) -> String {
+    let access = match endpoint.scope {
+        Some(scope) => format!("Needs a key of scope {}", scope.as_str()),
+        None if endpoint.carrier => "Needs the carrier's token".to_owned(),
+        None => "Needs no key".to_owned(),
+    };
+    let mut text = format!("{}. {access}", endpoint.summary);
+    if endpoint.internal {
+        text += " and the internal token, where one is set";
+    }
+    for (is_so, sentence) in [
+        (endpoint.idempotent, "A repeated request with the same Idempotency-Key gets the first answer again"),
+        (endpoint.if_match, "If-Match makes the change conditional on the version that was read"),
+        (endpoint.generates, "Has a rate limit of its own, since it asks a language model"),
+        (endpoint.uploads, "The file comes as a form; JSON is taken too"),
+        (endpoint.deprecated, "Kept for old callers"),
+    ] {
+        if is_so {
+            text = format!("{text}. {sentence}");
+        }
+    }
+    text + "."
+}
+
+/// Returns the header fields that a request may have.
+fn headers(endpoint: &Endpoint) -> Vec<Value> {
+    let text = || json!({ "type": "string" });
+    let most = idempotency::MAX_KEY_CHARS;
+    let key = json!({ "type": "string", "minLength": 1, "maxLength": most, "pattern": idempotency::PATTERN });
+    let all = [
+        (endpoint.if_match, "If-Match", "Entity tag of the version that was read.", text()),
+        (endpoint.sends_file, "If-None-Match", "Entity tags of files that the client has.", text()),
+        (endpoint.sends_parts, "Range", "Part of the file, `bytes=FIRST-LAST`.", text()),
+        (
+            endpoint.sends_parts,
+            "If-Range",
+            "Entity tag of the file that the part belongs to; of another one all is sent.",
+            text(),
+        ),
+        (endpoint.scope.is_some(), "X-Organization-Id", "Organization that the key must belong to.", text()),
+        (endpoint.internal, "X-Internal-Token", "Token of the internal routes.", text()),
+        (endpoint.idempotent, "Idempotency-Key", "Name of the request, chosen by its sender.", key),
+    ];
+    let of_request = all.into_iter().filter(|(is_so, ..)| *is_so);
+    of_request
+        .map(|(_, name, about, schema)| {
+            json!({ "name": name, "in": "header", "required": false, "description": about, "schema": schema })
+        })
+        .collect()
 }
 
 /// Adds the refusals that an operation can answer with.
@@ -214,6 +302,14 @@ fn add_refusals(endpoint: &Endpoint, nodes: [&Node; 3], answers: &mut Value) {
         let invalid = json!({ "schema": reference("ValidationError") });
         answers["422"] = json!({ "description": "Validation error", "content": { "application/json": invalid } });
     }
+    if endpoint.sends_file {
+        answers["304"] = json!({ "description": "The file is the one that If-None-Match names" });
+    }
+    if endpoint.sends_parts {
+        let whole = &answers["200"]["content"];
+        answers["206"] = json!({ "description": "The part that Range asks for", "content": whole });
+        answers["416"] = json!({ "description": "The file has no such part" });
+    }
     if endpoint.if_match {
         answers["412"] = refusal("The resource was changed since it was read");
     }
@@ -226,6 +322,8 @@ fn add_refusals(endpoint: &Endpoint, nodes: [&Node; 3], answers: &mut Value) {
 
 /// Describes the body of a request: JSON, and a form with a file where one is taken.
 fn request_body(endpoint: &Endpoint, schema: &Value, node: &Node) -> Value {
+    let mut schema = schema.clone();
+    simplify(&mut schema, Side::Request);
     let mut body = json!({ "required": !node.nullable, "content": { "application/json": { "schema": schema } } });
     if endpoint.uploads {
         body["content"]["multipart/form-data"] = json!({ "schema": {
@@ -237,20 +335,39 @@ fn request_body(endpoint: &Endpoint, schema: &Value, node: &Node) -> Value {
     body
 }
 
-fn header(name: &str, schema: Value) -> Value {
-    json!({ "name": name, "in": "header", "required": false, "schema": schema })
-}
-
 fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) -> Vec<Value> {
     let schema = resolve(schema, definitions);
     let required = schema.get("required").and_then(Value::as_array);
     let properties = schema.get("properties").and_then(Value::as_object);
     let parameter = |(name, property): (&String, &Value)| {
         let required = place == "path" || required.is_some_and(|all| all.iter().any(|one| one == name));
-        let description = property.get("description").cloned().unwrap_or_default();
-        json!({ "name": name, "in": place, "required": required, "description": description, "schema": property })
+        let mut property = property.clone();
+        let about = property.as_object_mut().and_then(|property| property.shift_remove("description"));
+        without_null(&mut property);
+        simplify(&mut property, Side::Request);
+        let mut parameter = json!({ "name": name, "in": place, "required": required, "schema": property });
+        parameter["description"] = about.unwrap_or_else(|| format!("The {}.", name.replace('_', " ")).into());
+        parameter
     };
     properties.into_iter().flatten().map(parameter).collect()
+}
+
+/// Removes null from the types and defaults of a parameter, which is a text and cannot be null.
+fn without_null(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    if members.get("default").is_some_and(Value::is_null) {
+        members.shift_remove("default");
+    }
+    if let Some(Value::Array(types)) = members.get_mut("type") {
+        types.retain(|one| one != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            members.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = members.get_mut("anyOf") {
+        choices.retain(|one| one["type"] != "null");
+    }
 }
 
 /// Returns the name of the definition that a schema refers to; `None`: it is no reference.
@@ -267,7 +384,7 @@ fn resolve<'v>(schema: &'v Value, definitions: &'v Map<String, Value>) -> &'v Va
 fn without_marks(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for mark in [ALIASES, PATCH, ID, PLAIN, NEEDS, NUMBER_OR_UUID, TAG_DEFAULT, OPEN, UNLESS] {
+            for mark in [ALIASES, PATCH, ID, PLAIN, NEEDS, NUMBER_OR_UUID, TAG_DEFAULT, OPEN, RULES, UNLESS] {
                 map.remove(mark);
             }
             map.values_mut().for_each(without_marks);

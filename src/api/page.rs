@@ -11,6 +11,7 @@ use axum::response::Response;
 use axum::routing::any;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::api::Server;
 use crate::api::audio;
@@ -18,6 +19,7 @@ use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put_route, wit
 use crate::api::host::{is_served, misdirection, protect};
 use crate::api::page_file::{ASSETS, SHELL, call_page};
 use crate::api::response::{self, Document, HTML, JSON, PCAPNG, Packets, Page, Stream, respond};
+use crate::api::validators::EntityTag;
 use crate::api::{packed, run_live};
 use crate::error::{Error, Result};
 use crate::model::api_key::KeyOut;
@@ -85,8 +87,11 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about("Set a person's values, which override the judged ones"),
         get("/v1/simulation-result/{id}/reviews", reviews).about("List the changes that people made to the evaluation"),
         get("/v1/simulation-result/{id}/capture", capture)
+            .sends_file(false)
             .about("Get the packet capture of a finished conversation (pcapng)"),
-        get("/v1/simulation-result/{id}/page", file).about("Get one conversation as an HTML file with its recording"),
+        get("/v1/simulation-result/{id}/page", file)
+            .sends_file(false)
+            .about("Get one conversation as an HTML file with its recording"),
     ];
     let page = vec![
         get("/v1/behaviour-levels", levels)
@@ -141,7 +146,7 @@ async fn reviews(ctx: Ctx, request: In<IdPath>) -> Result<Reviews> {
 
 async fn capture(ctx: Ctx, request: In<IdPath>) -> Result<Packets> {
     let file = ctx.service.capture(&ctx.caller, request.path.id).await?;
-    audio::send_all(file, PCAPNG).await.map(Packets::from)
+    audio::send_all(file, PCAPNG, &ctx.headers).await.map(Packets::from)
 }
 
 async fn levels(ctx: Ctx, _: In) -> Result<Document> {
@@ -151,7 +156,13 @@ async fn levels(ctx: Ctx, _: In) -> Result<Document> {
 
 async fn file(ctx: Ctx, request: In<IdPath>) -> Result<Page> {
     let id = request.path.id;
-    let mut response = respond(StatusCode::OK, HTML, call_page(&ctx.service.call_file(&ctx.caller, id).await?));
+    let text = call_page(&ctx.service.call_file(&ctx.caller, id).await?);
+    let tag = EntityTag::of_hash(Sha256::new_with_prefix(&text));
+    if tag.is_known(&ctx.headers) {
+        return Ok(tag.not_modified().into());
+    }
+    let mut response = respond(StatusCode::OK, HTML, text);
+    tag.add_to(&mut response);
     let name = format!("attachment; filename=\"call-{id}.html\"");
     response.headers_mut().insert(CONTENT_DISPOSITION, HeaderValue::from_str(&name).map_err(Error::internal)?);
     Ok(response.into())

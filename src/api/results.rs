@@ -13,7 +13,9 @@ use crate::api::response::{
     Answer, Archive, Audio, FLAC, OCTETS, OGG, Outline, Script, Stream, TAR, TEXT, VTT, WAV, respond,
 };
 use crate::error::{Error, Result};
+use crate::model::format::{AudioFormat, Channel, ScriptFormat, StepFormat};
 use crate::model::result::{ResultRecord, UpdateResultSpec};
+use crate::model::schema::one_of;
 use crate::service::{
     ConversationsEnded, HungUp, Packing, ReEvaluation, ResultDeleted, ResultUpdated, Timeline, Track, Zoom,
 };
@@ -47,6 +49,7 @@ struct TimelineQuery {
 struct TranscriptQuery {
     /// Format of the transcript: json, text or vtt; default json.
     #[serde(default)]
+    #[schemars(extend("x-rules" = one_of(ScriptFormat::ALL.iter().map(|one| one.as_str()))))]
     format: Option<String>,
     /// False: the times of single words are left out.
     #[serde(default = "yes")]
@@ -62,9 +65,11 @@ struct RecordingQuery {
     /// Channel: 0 (Digital Human), 1 (agent), both, mix, or caller_clean (the Digital Human before impairment); default
     /// both.
     #[serde(default)]
+    #[schemars(extend("x-rules" = one_of(Channel::ALL.iter().map(|one| one.as_str()))))]
     channel: Option<String>,
     /// Format of the audio: wav, flac or opus; default wav.
     #[serde(default)]
+    #[schemars(extend("x-rules" = one_of(AudioFormat::ALL.iter().map(|one| one.as_str()))))]
     format: Option<String>,
 }
 
@@ -90,6 +95,7 @@ struct PeaksQuery {
     ///
     /// In i8 a step is four signed bytes: minimum and maximum of the Digital Human, then of the agent.
     #[serde(default)]
+    #[schemars(extend("x-rules" = one_of(StepFormat::ALL.iter().map(|one| one.as_str()))))]
     format: Option<String>,
 }
 
@@ -121,9 +127,12 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/simulation-result/{id}/transcript", transcript)
             .packs()
             .about("Get the transcript as JSON, text or WebVTT"),
-        get("/v1/simulation-result/{id}/recording", recording).about("Get the recording, both channels or one"),
+        get("/v1/simulation-result/{id}/recording", recording)
+            .sends_file(true)
+            .about("Get the recording, both channels or one"),
         get("/v1/simulation-result/{id}/peaks", peaks).about("Get the waveform of the recording as minima and maxima"),
         get("/v1/simulation-result/{id}/evidence", evidence)
+            .sends_file(false)
             .about("Get all files of a finished conversation as a tar archive"),
         get("/v1/simulation-result/{id}/events", events)
             .about("Stream the events of a conversation as server-sent events"),
@@ -169,39 +178,39 @@ async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Sc
     if !request.query.words {
         transcript.entries.iter_mut().for_each(|entry| entry.words.clear());
     }
-    let response = match request.query.format.as_deref() {
-        Some("text") => respond(StatusCode::OK, TEXT, transcript.text()),
-        Some("vtt") => respond(StatusCode::OK, VTT, transcript.vtt()),
-        None | Some("json") => transcript.answer(StatusCode::OK)?,
-        Some(_) => return Err(Error::Refused("format must be json, text or vtt".to_owned())),
+    let response = match request.query.format.map_or(Some(ScriptFormat::Json), |word| ScriptFormat::parse(&word)) {
+        Some(ScriptFormat::Text) => respond(StatusCode::OK, TEXT, transcript.text()),
+        Some(ScriptFormat::Vtt) => respond(StatusCode::OK, VTT, transcript.vtt()),
+        Some(ScriptFormat::Json) => transcript.answer(StatusCode::OK)?,
+        None => return Err(Error::Refused("format must be json, text or vtt".to_owned())),
     };
     Ok(response.into())
 }
 
 async fn evidence(ctx: Ctx, request: In<IdPath>) -> Result<Archive> {
     let archive = ctx.service.evidence(&ctx.caller, request.path.id).await?;
-    audio::send_all(archive, TAR).await.map(Archive::from)
+    audio::send_all(archive, TAR, &ctx.headers).await.map(Archive::from)
 }
 
 async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audio> {
     let (service, id) = (&ctx.service, request.path.id);
-    let (track, view) = match request.query.channel.as_deref() {
-        None | Some("both") => (Track::Both, View::Whole),
-        Some("0") => (Track::Channel(0), View::Channel(0)),
-        Some("1") => (Track::Channel(1), View::Channel(1)),
-        Some("mix") => (Track::Mix, View::Mix),
-        Some("caller_clean") => (Track::CallerClean, View::Plain),
-        Some(_) => {
+    let (track, view) = match request.query.channel.map_or(Some(Channel::Both), |word| Channel::parse(&word)) {
+        Some(Channel::Both) => (Track::Both, View::Whole),
+        Some(Channel::Human) => (Track::Channel(0), View::Channel(0)),
+        Some(Channel::Agent) => (Track::Channel(1), View::Channel(1)),
+        Some(Channel::Mix) => (Track::Mix, View::Mix),
+        Some(Channel::CallerClean) => (Track::CallerClean, View::Plain),
+        None => {
             service.recording_path(&ctx.caller, id).await?;
             return Err(Error::Refused("channel must be 0, 1, both or mix".to_owned()));
         }
     };
     let path = service.track_path(&ctx.caller, id, track).await?;
-    let (packing, kind) = match request.query.format.as_deref() {
-        None | Some("wav") => return audio::send(&path, view, WAV, &ctx.headers).await.map(Audio::from),
-        Some("flac") => (Packing::Flac, FLAC),
-        Some("opus") => (Packing::Opus, OGG),
-        Some(_) => return Err(Error::Refused("format must be wav, flac or opus".to_owned())),
+    let (packing, kind) = match request.query.format.map_or(Some(AudioFormat::Wav), |word| AudioFormat::parse(&word)) {
+        Some(AudioFormat::Wav) => return audio::send(&path, view, WAV, &ctx.headers).await.map(Audio::from),
+        Some(AudioFormat::Flac) => (Packing::Flac, FLAC),
+        Some(AudioFormat::Opus) => (Packing::Opus, OGG),
+        None => return Err(Error::Refused("format must be wav, flac or opus".to_owned())),
     };
     let path = service.packed_path(&ctx.caller, id, track, packing).await?;
     let view = if track == Track::Both { View::Whole } else { View::Plain };
@@ -210,10 +219,10 @@ async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audi
 
 async fn peaks(ctx: Ctx, request: In<IdPath, PeaksQuery>) -> Result<Outline> {
     let PeaksQuery { points, zoom, from_ms, to_ms, format } = request.query;
-    let is_small = match format.as_deref() {
-        None | Some("json") => false,
-        Some("i8") => true,
-        Some(_) => return Err(Error::Refused("format must be json or i8".to_owned())),
+    let is_small = match format.map_or(Some(StepFormat::Json), |word| StepFormat::parse(&word)) {
+        Some(StepFormat::Json) => false,
+        Some(StepFormat::Bytes) => true,
+        None => return Err(Error::Refused("format must be json or i8".to_owned())),
     };
     let Some(zoom) = zoom.and_then(Zoom::of) else {
         if is_small || from_ms.is_some() || to_ms.is_some() {

@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
 use crate::api::response::{CSV, JSON, Table, XML, respond};
 use crate::error::{Error, Result};
+use crate::model::format::ExportFormat;
 use crate::model::run::{QueueAnswer, QueueRequest, RunItem};
+use crate::model::schema::one_of;
 use crate::model::text::{SmsQueueSpec, TextQueueSpec};
-use crate::service::{ExportFormat, RunCancelled, RunDeleted, RunResults, SmsQueued};
+use crate::service::{RunCancelled, RunDeleted, RunResults, SmsQueued};
 
 #[derive(Deserialize, JsonSchema)]
 struct SimulationPath {
@@ -30,6 +32,7 @@ struct IdPath {
 struct ExportQuery {
     /// Format of the export: csv, json or junit; default csv.
     #[serde(default)]
+    #[schemars(extend("x-rules" = one_of(ExportFormat::ALL.iter().map(|one| one.as_str()))))]
     format: Option<String>,
 }
 
@@ -94,11 +97,12 @@ async fn results(ctx: Ctx, request: In<RunPath>) -> Result<RunResults> {
 }
 
 async fn export(ctx: Ctx, request: In<IdPath, ExportQuery>) -> Result<Table> {
-    let (format, content_type) = match request.query.format.as_deref() {
-        None | Some("csv") => (ExportFormat::Csv, CSV),
-        Some("json") => (ExportFormat::Json, JSON),
-        Some("junit") => (ExportFormat::Junit, XML),
-        Some(_) => return Err(Error::Refused("format must be csv, json or junit".to_owned())),
+    let format = request.query.format.map_or(Some(ExportFormat::default()), |word| ExportFormat::parse(&word));
+    let format = format.ok_or_else(|| Error::Refused("format must be csv, json or junit".to_owned()))?;
+    let content_type = match format {
+        ExportFormat::Csv => CSV,
+        ExportFormat::Json => JSON,
+        ExportFormat::Junit => XML,
     };
     let text = ctx.service.export_run(&ctx.caller, request.path.id, format).await?;
     Ok(respond(StatusCode::OK, content_type, text).into())

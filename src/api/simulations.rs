@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 use crate::error::Result;
-use crate::model::patch::Patch;
-use crate::model::simulation::{SimulationRecord, SimulationSpec, SimulationSummary};
+use crate::model::simulation::{SimulationRecord, SimulationSummary};
+use crate::model::simulation_body::{NewSimulation, SimulationChange};
 use crate::service::{Message, SimulationAdded, SimulationDeleted};
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,16 +51,16 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     with_tag("Simulations", "Simulation", endpoints).collect()
 }
 
-async fn create(ctx: Ctx, request: In<Nothing, Nothing, SimulationSpec>) -> Result<SimulationAdded> {
-    ctx.service.create_simulation(&ctx.caller, request.body).await
+async fn create(ctx: Ctx, request: In<Nothing, Nothing, NewSimulation>) -> Result<SimulationAdded> {
+    ctx.service.create_simulation_of(&ctx.caller, request.body).await
 }
 
 async fn read_one(ctx: Ctx, request: In<SimulationPath>) -> Result<SimulationRecord> {
     ctx.service.simulation(&ctx.caller, request.path.simulation_id).await
 }
 
-async fn update(ctx: Ctx, request: In<SimulationPath, Nothing, Patch<SimulationSpec>>) -> Result<SimulationRecord> {
-    ctx.service.update_simulation(&ctx.caller, request.path.simulation_id, request.body.into_given()).await
+async fn update(ctx: Ctx, request: In<SimulationPath, Nothing, SimulationChange>) -> Result<SimulationRecord> {
+    ctx.service.change_simulation(&ctx.caller, request.path.simulation_id, request.body).await
 }
 
 async fn remove(ctx: Ctx, request: In<SimulationPath>) -> Result<SimulationDeleted> {

@@ -320,6 +320,12 @@ pub fn e164(text: &str) -> Option<String> {
     (fits && !digits.starts_with('0')).then_some(number)
 }
 
+/// Returns the pattern of the texts that [`e164`] reads.
+pub fn e164_pattern() -> String {
+    let (ignored, least, most) = ("[ .()-]*", DIGITS.start() - 1, DIGITS.end() - 1);
+    format!("^{ignored}\\+{ignored}[1-9](?:{ignored}[0-9]){{{least},{most}}}{ignored}$")
+}
+
 fn parse_prefix(text: &str) -> Option<String> {
     let prefix: String = text.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')')).collect();
     let digits = prefix.strip_prefix('+')?;

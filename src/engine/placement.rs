@@ -198,7 +198,9 @@ pub struct SipDial {
     pub hops: Vec<Hop>,
     /// Guard of the addresses for signalling and media, redirects included; `None`: all are allowed.
     pub guard: Option<Guard>,
-    /// Terms of a trunk; `None`: an address is called, as `ringer`.
+    /// User part of the From header field where no trunk says another; `None`: `ringer`.
+    pub from_user: Option<String>,
+    /// Terms of a trunk; `None`: an address is called.
     pub trunk: Option<Box<TrunkTerms>>,
     /// Secure RTP of this call; `None`: as the engine does.
     pub srtp: Option<Encryption>,
@@ -211,7 +213,7 @@ pub struct SipDial {
 pub struct TrunkTerms {
     /// Address that requests are sent to in place of the target's host, as a URI: the outbound proxy.
     pub proxy: Option<String>,
-    /// User part of the From header field; `None`: `ringer`.
+    /// User part of the From header field; `None`: that of the dial.
     pub from_user: Option<String>,
     /// Host of the From header field; `None`: the address of this side.
     pub from_host: Option<String>,
@@ -266,7 +268,7 @@ impl SipDial {
             target,
             destination: hops.next()?,
             alternatives: hops.collect(),
-            from_user: from_user.unwrap_or_else(|| "ringer".into()),
+            from_user: from_user.or_else(|| self.from_user.clone()).unwrap_or_else(|| "ringer".into()),
             from_host,
             from_display,
             headers,

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::Object;
 use super::agent_version::LabelText;
 use super::digital_human::{Direction, JourneyStep, Modality};
+use super::schema::telephone_number;
 use super::secret::{self, masked_debug};
 use super::set_only::set_only;
 use super::time::Timestamp;
@@ -60,6 +61,7 @@ pub struct AgentSpec {
     pub svc_as_code_id: Option<Uuid>,
     /// Phone number of the agent, E.164.
     #[serde(default)]
+    #[schemars(extend("x-rules" = telephone_number()))]
     pub phone_number: Option<String>,
     /// Direction of calls: an INBOUND agent is called, an OUTBOUND agent calls; default INBOUND.
     #[serde(default, rename = "type")]

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::schema::one_of;
 use super::secret::masked_debug;
 use super::time::Timestamp;
 
@@ -23,6 +24,7 @@ impl Scope {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CreateKeyIn {
     /// Scope of the key: read, write or admin.
+    #[schemars(extend("x-rules" = one_of(Scope::ALL.iter().map(|scope| scope.as_str()))))]
     pub scope: String,
     /// Free text for the reader; default empty.
     #[serde(default)]

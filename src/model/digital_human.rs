@@ -2,12 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::expectation::Expectation;
 pub use super::expectation::Role;
 use super::playback::{Interruptions, ScriptedResponse};
+use super::schema::telephone_number;
 use super::time::Timestamp;
 use super::{Object, one, yes};
 
@@ -175,6 +176,7 @@ pub struct JourneyStep {
     pub unresponsive: bool,
     /// Phone number of the step, E.164; overrides that of the Digital Human.
     #[serde(default)]
+    #[schemars(extend("x-rules" = telephone_number()))]
     pub phone_number: Option<String>,
 }
 
@@ -209,6 +211,21 @@ fn default_endpointing() -> f64 {
 
 fn default_creativity() -> f64 {
     0.7
+}
+
+/// Keys of an extension besides digits; a comma is a pause.
+const KEYS: &str = "*#,";
+/// Longest extension, in characters.
+const MAX_EXTENSION_CHARS: usize = 64;
+
+/// True for 1 to 64 digits, `*`, `#` and commas.
+pub fn is_extension(text: &str) -> bool {
+    let is_key = |c: char| c.is_ascii_digit() || KEYS.contains(c);
+    (1..=MAX_EXTENSION_CHARS).contains(&text.len()) && text.chars().all(is_key)
+}
+
+fn extension_rule() -> Value {
+    json!({ "pattern": format!("^[0-9{KEYS}]+$"), "minLength": 1, "maxLength": MAX_EXTENSION_CHARS })
 }
 
 /// The writable fields of a Digital Human.
@@ -285,12 +302,15 @@ pub struct DigitalHumanSpec {
     pub verbosity: Verbosity,
     /// Phone number of the caller, E.164.
     #[serde(default)]
+    #[schemars(extend("x-rules" = telephone_number()))]
     pub phone_number: Option<String>,
     /// Digits keyed after connect: 0-9, *, # and comma, a pause of one second.
     #[serde(default)]
+    #[schemars(extend("x-rules" = extension_rule()))]
     pub extension: Option<String>,
     /// Phone number that text messages are sent from, E.164.
     #[serde(default)]
+    #[schemars(extend("x-rules" = telephone_number()))]
     pub outbound_text_number: Option<String>,
     /// WebSocket URL in place of the agent's.
     #[serde(default)]

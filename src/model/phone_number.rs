@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::schema::telephone_number;
 use super::time::Timestamp;
 
 /// Asks for a number.
@@ -13,6 +14,7 @@ pub struct AddNumberSpec {
     pub area_code: Option<String>,
     /// Number to register, E.164; null: one of the pool.
     #[serde(default)]
+    #[schemars(extend("x-rules" = telephone_number()))]
     pub phone_number: Option<String>,
 }
 

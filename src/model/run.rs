@@ -10,10 +10,11 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
-use super::agent::AgentSpec;
+use super::agent::{AgentSpec, ConnectionType};
 use super::digital_human::DigitalHumanSpec;
 use super::heard_turn::HeardTurn;
 use super::id::IdString;
+use super::schema::telephone_number;
 use super::status::{RunOutcome, RunStatus};
 use super::time::Timestamp;
 
@@ -34,6 +35,7 @@ pub struct QueueSpec {
     pub digital_human_ids: Option<Vec<IdString>>,
     /// Phone number in place of the agent's, E.164.
     #[serde(default)]
+    #[schemars(extend("x-rules" = telephone_number()))]
     pub phone_number: Option<String>,
     /// SIP address in place of the agent's, `sip:user@host`.
     #[serde(default)]
@@ -83,6 +85,21 @@ pub struct QueueSpec {
 }
 
 impl QueueSpec {
+    /// Returns the kind of connection that the overrides name; `None`: they name none.
+    pub fn connection(&self) -> Option<ConnectionType> {
+        let given = [
+            (self.sip_uri.is_some(), ConnectionType::Sip),
+            (self.websocket_url.is_some(), ConnectionType::WebSocket),
+            (self.p1_agent_name.is_some(), ConnectionType::P1),
+            (self.p2_agent_name.is_some(), ConnectionType::P2),
+            (self.p3_agent_id.is_some(), ConnectionType::P3),
+            (self.p4_agent_id.is_some(), ConnectionType::P4),
+            (self.p5_assistant_id.is_some(), ConnectionType::P5),
+            (self.phone_number.is_some(), ConnectionType::Phone),
+        ];
+        given.into_iter().find(|(is_set, _)| *is_set).map(|(_, kind)| kind)
+    }
+
     /// Returns the numbers of a conversation by text messages: the Digital Human's and the agent's.
     pub fn text_numbers(&self, agent: &AgentSpec, human: &DigitalHumanSpec) -> [Option<String>; 2] {
         let agents = [&self.phone_number, &agent.phone_number];

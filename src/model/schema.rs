@@ -9,6 +9,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
+use crate::config::e164_pattern;
 use crate::model::validation_error::Side;
 
 /// Schema key of a field: further names under which the field is read (array of strings).
@@ -31,6 +32,8 @@ pub const NEEDS: &str = "x-needs";
 pub const OPEN: &str = "x-open";
 /// Schema key of a field that need not be there where the field of this name is given.
 pub const UNLESS: &str = "x-unless";
+/// Schema key of a field of a request: schema keywords whose rules the service checks, for the document alone.
+pub const RULES: &str = "x-rules";
 /// Place of shared schemas in a document, a JSON pointer.
 pub const DEFINITIONS: &str = "/components/schemas";
 
@@ -128,9 +131,27 @@ pub struct Field {
     pub node: Node,
 }
 
+/// Returns the rule (for [`RULES`]) that a text is one of these words.
+pub fn one_of(words: impl IntoIterator<Item = &'static str>) -> Value {
+    serde_json::json!({ "enum": words.into_iter().collect::<Vec<_>>() })
+}
+
+/// Returns the rule that a text is a telephone number in E.164, as [`e164`](crate::config::e164) reads it.
+pub fn telephone_number() -> Value {
+    serde_json::json!({ "pattern": e164_pattern() })
+}
+
 /// Returns the generator of all schemas of the interface; OpenAPI 3.1 uses JSON Schema 2020-12.
 pub fn generator() -> SchemaGenerator {
     let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = Cow::Borrowed(DEFINITIONS);
+    settings.meta_schema = None;
+    settings.into_generator()
+}
+
+/// Returns the same generator for answers: it requires every field that is always written.
+pub fn generator_of_answers() -> SchemaGenerator {
+    let mut settings = SchemaSettings::draft2020_12().for_serialize();
     settings.definitions_path = Cow::Borrowed(DEFINITIONS);
     settings.meta_schema = None;
     settings.into_generator()

@@ -339,7 +339,7 @@ impl Type {
                 "word": { "type": "string" }, "start_offset_ms": integer(), "end_offset_ms": integer(),
                 "confidence": NumberOrNull.schema(),
             })),
-            Integers => list(integer()),
+            Integers => json!({ "type": "array", "items": integer() }),
             Pauses => list(json!({ "from_sample": integer(), "to_sample": integer() })),
         }
     }

@@ -21,6 +21,7 @@ mod sound;
 mod steps;
 mod text;
 pub(super) mod trunks;
+mod voices;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -195,7 +196,7 @@ impl Service {
         let seed = Seed(body.seed as u64);
         let identity = identity(&row.doc, &human.doc.seed_key(human.id), run.seed);
         let earlier = earlier::earlier(&mut db, &row, &human.doc).await?;
-        let platforms = platform::credentials(&mut db, &agent.spec).await?;
+        let platforms = platform::credentials(&mut db, agent.spec.connection().or(run.overrides.connection())).await?;
         drop(db);
         self.keep_settings(organization, result_id, &agent.spec, &human.doc, &simulation).await?;
         let (human_id, mut human, overrides) = (Some(human.id), human.doc, run.overrides);
@@ -233,8 +234,8 @@ impl Cast {
         if let Some(method) = socket::digits(&destination) {
             spec.dtmf = method;
         }
-        let wanted = self.voice();
-        let voice = placer.synthesizer.voice(&wanted);
+        let mut wanted = self.voice();
+        let voice = voices::choose(&*placer.synthesizer, &mut wanted, &mut warnings);
         let voice = voice.map_err(|failure| Obstacle::new(ErrorCode::SynthesizerFailed, failure.message))?;
         let voice = voice.at(placer.behaviour.speed.level_wpm(&wanted.speed) as f32);
         let mut notes = Object::from_iter([
@@ -541,6 +542,18 @@ mod tests {
             );
             assert_eq!(placed.placement.voice.map(|voice| voice.rate_wpm), Some(rate_wpm), "{speed}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_voice_that_is_not_here_is_no_fault_of_a_call() {
+        let human = json!({ "language": "en", "gender": "male", "custom_voice_id": "nobody" });
+        let cast = cast(json!({ "sip_uri": "sip:bob@127.0.0.1:5080" }), human, json!({}));
+        let speech = Arc::new(crate::provider::speech::EmbeddedSpeech::new().expect("there is a temporary folder"));
+        let placer = Placer { synthesizer: speech, ..placer() };
+        let placed = cast.place(&placer, &Settings::new("unused")).await.unwrap_or_else(|why| panic!("{why:?}"));
+        assert_eq!(placed.notes["voice_substituted"], "no voice nobody: flite:rms");
+        let told = |warning: &String| warning.starts_with("custom_voice_id: there is no voice nobody");
+        assert!(placed.warnings.iter().any(told), "{:?}", placed.warnings);
     }
 
     #[tokio::test]

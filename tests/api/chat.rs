@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::receiver::Receiver;
-use super::talk::Talk;
+use super::talk::{Talk, queue};
 use super::texts::reply;
 use super::world::World;
+use crate::json::with;
 
 fn chat_reply(content: Value) -> (u16, String) {
     reply(json!({ "choices": [{ "index": 0, "message": content, "finish_reason": "stop" }] }))
@@ -149,5 +150,28 @@ async fn agents_that_nothing_is_set_up_for_say_what_is_missing() {
         let talk = Talk::of(world, agent.clone(), json!({}), json!({})).await;
         let result = talk.until("NO_CONNECTION").await;
         assert_eq!((&result["error_code"], &result["error_owner"]), (&json!(code), &json!(owner)), "{agent} {stored}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_names_the_connection_of_an_agent_that_has_none() {
+    let url = json!({ "P1_url": "ws://127.0.0.1:1" });
+    for (run, stored, code, lacking) in [
+        (json!({}), json!({}), "NO_CONNECTION_TYPE", "no connection_type"),
+        (json!({ "websocket_url": "ws://127.0.0.1:1" }), json!({}), "WEBSOCKET_CONNECT_FAILED", ""),
+        (json!({ "P1_agent_name": "n" }), json!({}), "MISSING_P1_INTEGRATION", "P1_url"),
+        (json!({ "P1_agent_name": "n" }), url, "MISSING_P1_INTEGRATION", "P1_api_key"),
+    ] {
+        let world = World::at_work(None).await;
+        world.call("PATCH", "/v1/integrations", stored).await;
+        let (simulation, _) = queue(&world, json!({ "mode": "VOICE" }), json!({}), json!({})).await;
+        let body = with(json!({ "simulation_id": simulation }), run.clone());
+        let answer = world.post("/v1/queue-simulation-run", body).await;
+        let id = answer["simulation_result_ids"][0].as_str().expect("a result").to_owned();
+        let feed = world.service.feed(id.parse().expect("an id")).expect("calls are made here");
+        let talk = Talk { world, id, feed };
+        let result = talk.until("NO_CONNECTION").await;
+        assert_eq!(result["error_code"], code, "{run}");
+        assert!(result["error_message"].as_str().is_some_and(|text| text.contains(lacking)), "{result}");
     }
 }

@@ -82,7 +82,7 @@ async fn every_field_of_a_simulation() {
     for (name, value) in &simulation {
         match name.as_str() {
             "agent_id" => assert_eq!(read["agent_id"].to_string(), value.as_str().expect("a string")),
-            "prompt_id" => {}
+            "prompt_id" | "settings" => {}
             _ => assert_eq!(read.get(name).or(read["settings"].get(name)), Some(value), "{name}"),
         }
     }
@@ -103,6 +103,37 @@ async fn every_field_of_a_simulation() {
     }
     assert_eq!(read["settings"]["hangup_on_transfer"], true);
     assert_eq!(read["settings"]["custom_error_prompt"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_simulation_is_taken_as_it_is_read() {
+    let world = World::with_rows().await;
+    let agent = world.name("agent");
+    let body = json!({ "agent_id": agent, "max_concurrent": 4, "type": "max_concurrent",
+        "settings": { "max_call_duration": 7, "hangup_on_transfer": true }, "max_call_duration": 9 });
+    let simulation = world.post("/v1/create-simulation", body).await["simulation_id"].clone();
+    let path = format!("/v1/simulation/{simulation}");
+    let read = world.get(&path).await;
+    let settings = &read["settings"];
+    assert_eq!((&settings["max_call_duration"], &settings["hangup_on_transfer"]), (&json!(9), &json!(true)));
+    assert_eq!((&read["type"], &read["max_concurrent"]), (&json!("max_concurrent"), &json!(4)));
+    let again = world.call("PUT", &path, read.clone()).await;
+    assert_eq!(again, read, "what was read changes nothing");
+    let changed = world.call("PUT", &path, json!({ "settings": { "max_call_duration": 3 } })).await;
+    assert_eq!((&changed["settings"]["max_call_duration"], &changed["name"]), (&json!(3), &read["name"]));
+    let both = json!({ "type": "parallel", "max_concurrent": 2, "agent_id": agent }).to_string().into_bytes();
+    for (method, path) in [("PUT", path.as_str()), ("POST", "/v1/create-simulation")] {
+        let refused = world.send(method, path, &[], both.clone()).await;
+        assert_eq!((refused.status, refused.json()), (400, json!({ "detail": "type parallel has no max_concurrent" })));
+    }
+    let parallel = world.call("PUT", &path, json!({ "type": "parallel" })).await;
+    assert_eq!((&parallel["type"], &parallel["max_concurrent"]), (&json!("parallel"), &Value::Null));
+    let wrong = json!({ "settings": { "max_call_duration": 0 } }).to_string().into_bytes();
+    let refused = world.send("PUT", &path, &[], wrong).await;
+    assert_eq!(
+        (refused.status, &refused.json()["detail"][0]["loc"]),
+        (422, &json!(["body", "settings", "max_call_duration"]))
+    );
 }
 
 #[tokio::test]

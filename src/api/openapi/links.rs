@@ -7,7 +7,8 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::{operation_id, resolve};
+use super::ids::operation_id;
+use super::resolve;
 use crate::api::endpoint::Endpoint;
 
 /// A parameter of a path and the segment before it.

@@ -176,6 +176,7 @@ fn what_is_wrong_is_named() {
 
 #[test]
 fn numbers_and_prefixes() {
+    let pattern = regex_lite::Regex::new(&e164_pattern()).expect("a pattern");
     for (text, number, prefix) in [
         ("+1 (555) 000-11.11", Some("+15550001111"), Some("+15550001111")),
         ("+4912345", Some("+4912345"), Some("+4912345")),
@@ -188,5 +189,6 @@ fn numbers_and_prefixes() {
         ("", None, None),
     ] {
         assert_eq!((e164(text).as_deref(), parse_prefix(text).as_deref()), (number, prefix), "{text}");
+        assert_eq!(pattern.is_match(text), number.is_some(), "{text}");
     }
 }

@@ -41,6 +41,8 @@ struct Draft {
     human: DigitalHumanSpec,
     category: &'static str,
     goal: String,
+    /// True if the language model makes its words, and makes them in its language.
+    worded: bool,
 }
 
 /// Drafts, and what the language model has to say about them.
@@ -219,6 +221,7 @@ impl Plan {
             },
             category,
             goal: goal.to_owned(),
+            worded: false,
         };
         let material =
             json!({ "goal": goal, "persona": who.map(|(name, about)| json!({"name": name, "description": about})) });
@@ -243,7 +246,7 @@ impl Plan {
             let name = Some(paths::name(&asked.name, index));
             let mut human = DigitalHumanSpec { name, ..DigitalHumanSpec::default() };
             paths::lay(&mut human, asked.id, &asked.name, index, &asked.paths[index]);
-            Draft { human, category: "workflow_adherence", goal: asked.name.clone() }
+            Draft { human, category: "workflow_adherence", goal: asked.name.clone(), worded: false }
         };
         self.push((0..count).map(draft).collect(), None);
     }
@@ -272,7 +275,7 @@ impl Plan {
             human.success_criteria = criteria;
         }
         let goal = human.intent.clone();
-        self.push(vec![Draft { human, category: "replay_transcript", goal }], wish);
+        self.push(vec![Draft { human, category: "replay_transcript", goal, worded: false }], wish);
         Ok(())
     }
 
@@ -284,7 +287,12 @@ impl Plan {
             return Err(Error::Refused("Agent version has no text to probe".into()));
         }
         let goal = "keep the rules of its text".to_owned();
-        let draft = || Draft { human: DigitalHumanSpec::default(), category: "system_prompt", goal: goal.clone() };
+        let draft = || Draft {
+            human: DigitalHumanSpec::default(),
+            category: "system_prompt",
+            goal: goal.clone(),
+            worded: false,
+        };
         let drafts = (0..self.take(count)).map(|_| draft()).collect();
         self.push(drafts, Some(Wish::rules(frame.rules.clone())));
         Ok(())
@@ -306,7 +314,7 @@ impl Plan {
             attacks::lay(&mut human, vector, intent, mode, &known);
             let custom = batch.and_then(|batch| batch.custom_success_criteria.clone());
             human.success_criteria = custom.filter(|text| !text.trim().is_empty()).unwrap_or(human.success_criteria);
-            Draft { human, category: "red_teaming", goal: intent.to_owned() }
+            Draft { human, category: "red_teaming", goal: intent.to_owned(), worded: false }
         };
         self.from_templates |= !has_model && count > 0;
         self.push((0..count).map(draft).collect(), has_model.then(|| Wish::attack(vector.id, intent)));
@@ -355,7 +363,7 @@ fn load() -> Draft {
         enriched_playback: Some(steps),
         ..DigitalHumanSpec::default()
     };
-    Draft { human, category: "load_testing", goal: "answer a short question under load".into() }
+    Draft { human, category: "load_testing", goal: "answer a short question under load".into(), worded: false }
 }
 
 /// Returns the drafts of a part, in the language model's words where it is asked.
@@ -363,6 +371,7 @@ async fn word(model: Option<&dyn LanguageModel>, part: Part) -> Result<Vec<Draft
     let Part { mut drafts, wish } = part;
     if let (Some(model), Some(wish)) = (model, wish) {
         wish.grant(model, &mut drafts).await?;
+        drafts.iter_mut().for_each(|draft| draft.worded = true);
     }
     Ok(drafts)
 }

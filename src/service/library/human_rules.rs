@@ -14,7 +14,7 @@ use super::field_rules::gives;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::digital_human::{
-    BackgroundNoise, DigitalHumanSpec, JourneyStep, SpeaksFirst, SpeaksFirstMode, Trait, TraitType,
+    BackgroundNoise, DigitalHumanSpec, JourneyStep, SpeaksFirst, SpeaksFirstMode, Trait, TraitType, is_extension,
 };
 use crate::model::generate::TraitAsked;
 use crate::model::playback::{OccurrenceMode, ResponseType, ScriptedResponse};
@@ -115,9 +115,6 @@ fn check_noise(spec: &DigitalHumanSpec, settings: &Settings) -> Result<()> {
 }
 
 fn check_extension(text: Option<&str>) -> Result<()> {
-    let is_extension = |text: &str| {
-        (1..=64).contains(&text.len()) && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'*' | b'#' | b','))
-    };
     match text.is_none_or(is_extension) {
         true => Ok(()),
         false => refuse("extension may hold only 0-9, *, # and comma"),

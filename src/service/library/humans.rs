@@ -1,5 +1,7 @@
 //! Digital Humans.
 
+use std::ops::RangeInclusive;
+
 use ringer_media::seed::Seed;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,6 +24,9 @@ use crate::model::{Object, Page};
 use crate::service::library::human_rules::always_on::check_always_on;
 use crate::service::{Caller, Service};
 use crate::store::{Resource, Row, Session};
+
+/// Rows that a page of Digital Humans may have.
+pub const PAGE_SIZES: RangeInclusive<i64> = 1..=100;
 
 /// Refusal of a number that somebody always listens on.
 const NUMBER_TAKEN: &str = "Phone number is already used by another always-on digital human";
@@ -241,8 +246,12 @@ impl Service {
 
     /// Returns one page, newest first.
     pub async fn digital_humans(&self, caller: &Caller, page: i64, page_size: i64) -> Result<DigitalHumanPage> {
-        if !(1..=100).contains(&page_size) {
-            return Err(Error::Refused("page_size must be between 1 and 100".into()));
+        if !PAGE_SIZES.contains(&page_size) {
+            return Err(Error::Refused(format!(
+                "page_size must be between {} and {}",
+                PAGE_SIZES.start(),
+                PAGE_SIZES.end()
+            )));
         }
         let mut db = self.store.org(&caller.organization).read().await?;
         let total_count = db.count::<DigitalHumanSpec>().await?;

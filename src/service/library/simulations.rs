@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::field_rules::{self, Broken, apply_patch};
 use super::metrics::check_selected;
@@ -13,6 +14,7 @@ use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::simulation::{
     DigitalHumansSettings, SimulationRecord, SimulationSpec, SimulationSummary, SimulationType,
 };
+use crate::model::simulation_body::{NewSimulation, SimulationChange};
 use crate::model::time::Timestamp;
 use crate::service::library::human_rules::always_on::check_all_always_on;
 use crate::service::library::human_rules::settings::mend_settings;
@@ -48,6 +50,13 @@ pub struct Message {
 }
 
 impl Service {
+    /// Makes a simulation from the body of a request.
+    pub async fn create_simulation_of(&self, caller: &Caller, body: NewSimulation) -> Result<SimulationAdded> {
+        let fields = body.into_fields().map_err(|why| Error::Refused(why.to_owned()))?;
+        let spec = serde_json::from_value(Value::Object(fields)).map_err(Error::internal)?;
+        self.create_simulation(caller, spec).await
+    }
+
     /// Makes a simulation of an agent.
     pub async fn create_simulation(&self, caller: &Caller, spec: SimulationSpec) -> Result<SimulationAdded> {
         let mut db = self.store.org(&caller.organization).write().await?;
@@ -71,6 +80,17 @@ impl Service {
     pub async fn simulation(&self, caller: &Caller, simulation_id: i64) -> Result<SimulationRecord> {
         let row = self.store.org(&caller.organization).read().await?.get(simulation_id).await?;
         Ok(record_of(row))
+    }
+
+    /// Changes the fields that the body of a request gives.
+    pub async fn change_simulation(
+        &self,
+        caller: &Caller,
+        simulation_id: i64,
+        body: SimulationChange,
+    ) -> Result<SimulationRecord> {
+        let fields = body.into_fields().map_err(|why| Error::Refused(why.to_owned()))?;
+        self.update_simulation(caller, simulation_id, fields).await
     }
 
     /// Changes the given fields.

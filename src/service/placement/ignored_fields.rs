@@ -88,9 +88,9 @@ impl Cast {
     fn idle_overrides(&self) -> impl Iterator<Item = &'static str> {
         let (run, agent) = (&self.overrides, &self.agent.spec);
         let dials = !agent.is_written() && !self.is_called();
-        let by_socket = dials && agent.connection() == Some(ConnectionType::WebSocket);
-        let by_room = dials && agent.connection() == Some(ConnectionType::P1);
-        let by_pipeline = dials && agent.connection() == Some(ConnectionType::P2);
+        let by_socket = dials && self.telephony() == Some(ConnectionType::WebSocket);
+        let by_room = dials && self.telephony() == Some(ConnectionType::P1);
+        let by_pipeline = dials && self.telephony() == Some(ConnectionType::P2);
         let by_trunk = self.telephony() == Some(ConnectionType::Phone);
         let set = [
             ("phone_number", run.phone_number.is_some() && !agent.is_sms() && !(dials && by_trunk)),

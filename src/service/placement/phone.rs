@@ -117,17 +117,23 @@ impl Service {
 }
 
 impl Cast {
-    /// Returns the kind of telephony that reaches the agent. An agent without any kind is of the kind that the run names.
+    /// Returns the kind of connection that reaches the agent. An agent without any kind is of the kind that the run names.
     pub(super) fn telephony(&self) -> Option<ConnectionType> {
-        let by_address = self.overrides.sip_uri.as_ref().map(|_| ConnectionType::Sip);
-        let by_number = || self.overrides.phone_number.as_ref().map(|_| ConnectionType::Phone);
-        self.agent.spec.connection().or(by_address).or_else(by_number)
+        self.agent.spec.connection().or_else(|| self.overrides.connection())
     }
 
     /// Returns the number that the Digital Human calls from, where it has one.
     fn caller_number(&self) -> Option<&str> {
         let of_step = self.step.as_ref().and_then(|step| step.phone_number.as_deref());
         of_step.or(self.human.phone_number.as_deref()).filter(|number| !number.is_empty())
+    }
+
+    /// Returns the number that a called SIP address is shown: the Digital Human's. A trunk is shown only numbers that are its own.
+    pub(super) fn shown_number(&self, behind: Option<&Outgoing>, settings: &Settings) -> Option<String> {
+        let number = e164(self.caller_number()?)?;
+        let trunk = behind.map(|outgoing| settings.trunks.get(&outgoing.trunk));
+        let is_own = trunk.is_none_or(|trunk| trunk.is_some_and(|trunk| trunk.numbers.contains(&number)));
+        is_own.then_some(number)
     }
 
     /// Returns a dial with the times of this call.
@@ -281,6 +287,38 @@ mod tests {
             assert_eq!(found, expect, "{uri}");
             assert!(outgoing.is_none_or(|outgoing| outgoing.caller == CallerNumber::Absent), "{uri}");
             assert_eq!((dial.target.as_str(), dial.trunk, dial.headers.len()), (uri, None, 2));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_sip_address_is_shown_the_number_of_the_caller() {
+        for (uri, number, expect) in [
+            ("sip:desk@127.0.0.9", Some("+15550007777"), Some("+15550007777")),
+            ("sip:desk@127.0.0.9", None, None),
+            // At a trunk, only numbers of the trunk.
+            ("sip:+15550009999@127.0.0.1:5099", Some("+15550001111"), Some("+15550001111")),
+            ("sip:+15550009999@127.0.0.1:5099", Some("+15550007777"), None),
+        ] {
+            let human = json!({ "phone_number": number });
+            let (dial, _) = dial_of(json!({ "sip_uri": uri }), human, json!({})).await.expect("it resolves");
+            assert_eq!(dial.from_user.as_deref(), expect, "{uri} {number:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_names_the_connection_of_an_agent_that_has_none() {
+        for (run, expect) in [
+            (json!({}), None),
+            (json!({ "sip_uri": "sip:bob@127.0.0.1" }), Some(ConnectionType::Sip)),
+            (json!({ "websocket_url": "ws://127.0.0.1/" }), Some(ConnectionType::WebSocket)),
+            (json!({ "P1_agent_name": "" }), Some(ConnectionType::P1)),
+            (json!({ "P2_agent_name": "desk" }), Some(ConnectionType::P2)),
+            (json!({ "P4_agent_id": "a" }), Some(ConnectionType::P4)),
+            (json!({ "phone_number": "+15550001111" }), Some(ConnectionType::Phone)),
+        ] {
+            assert_eq!(cast(json!({}), json!({}), run.clone()).telephony(), expect, "{run}");
+            let named = cast(json!({ "sip_uri": "sip:bob@127.0.0.1" }), json!({}), run.clone());
+            assert_eq!(named.telephony(), Some(ConnectionType::Sip), "{run}");
         }
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Cast, Obstacle};
 use crate::config::Sms;
 use crate::error::Result;
-use crate::model::agent::{AgentMode, AgentSpec, ConnectionType};
+use crate::model::agent::{AgentMode, ConnectionType};
 use crate::model::digital_human::Modality;
 use crate::model::error_code::{ErrorCode, Platform, PlatformFault, Setting};
 use crate::model::integration::IntegrationSpec;
@@ -102,9 +102,8 @@ const fn no_adapter(platform: Platform) -> ErrorCode {
     ErrorCode::Platform(platform, PlatformFault::AdapterNotConfigured)
 }
 
-/// Returns the credentials of the platforms, for an agent that is on one.
-pub(super) async fn credentials(db: &mut Session, agent: &AgentSpec) -> Result<IntegrationSpec> {
-    let kind = agent.connection();
+/// Returns the credentials of the platforms, for a connection of the kind of one.
+pub(super) async fn credentials(db: &mut Session, kind: Option<ConnectionType>) -> Result<IntegrationSpec> {
     match PLATFORMS.iter().any(|(platform, ..)| Some(*platform) == kind) {
         true => stored_integrations(db).await,
         false => Ok(IntegrationSpec::default()),
@@ -178,6 +177,7 @@ fn no_mail() -> Obstacle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::agent::AgentSpec;
     use crate::model::error_code::Owner;
     use crate::service::placement::tests::cast;
 

@@ -181,7 +181,8 @@ impl Service {
         // A call that goes on here, though its claim could not be renewed, keeps its room.
         let Some(room) = row.doc.room.filter(|_| !self.live.holds(result_id)) else { return Ok(()) };
         let is_own = match db.find::<AgentDoc>(row.doc.body.agent_id).await? {
-            Some(agent) => agent.doc.spec.connection() == Some(ConnectionType::P1),
+            // An agent without a connection was called in a room that its run named.
+            Some(agent) => agent.doc.spec.connection().is_none_or(|kind| kind == ConnectionType::P1),
             None => true,
         };
         let platforms = stored_integrations(&mut db).await?;

@@ -66,6 +66,7 @@ pub(super) async fn destination(
         password: agent.sip_password.clone().map(Secret::new),
         headers: headers(cast),
         codecs: codecs.to_vec(),
+        from_user: cast.shown_number(behind.as_ref(), settings),
         ..SipDial::default()
     };
     Ok((Destination::Sip(dial), behind))

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code::ErrorCode;
 use crate::model::evaluation::{CustomResult, Evaluation};
+use crate::model::format::ExportFormat;
 use crate::model::result::{ResultDoc, ResultRecord};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
@@ -21,18 +22,6 @@ use crate::service::{Caller, Service};
 
 /// First characters by which spreadsheets recognise a formula.
 const FORMULA: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\n'];
-
-/// Forms of a run.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum ExportFormat {
-    /// A row for each result.
-    #[default]
-    Csv,
-    /// The run and its results as they are read.
-    Json,
-    /// A test case for each result.
-    Junit,
-}
 
 /// Run with its results, as an export is written from it.
 struct Export {

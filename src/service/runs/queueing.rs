@@ -280,7 +280,7 @@ impl Service {
         field_rules::websocket(spec.websocket_url.as_deref(), self.settings())?;
         field_rules::dialect(spec.websocket_dialect.as_deref(), self.settings())?;
         check_mode(agent.spec.connection(), agent.spec.mode)?;
-        if agent.spec.connection() == Some(ConnectionType::WebSocket) {
+        if agent.spec.connection().or(spec.connection()) == Some(ConnectionType::WebSocket) {
             let spoken = humans.iter().map(|human| human.doc.websocket_dialect.as_deref()).map(|of_human| {
                 spec.websocket_dialect.as_deref().or(of_human).or(agent.spec.websocket_dialect.as_deref())
             });

@@ -34,12 +34,18 @@ pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Se
     }
     for (index, draft) in drafts.iter_mut().enumerate() {
         let own = Seed::of(&format!("{} {index}", seed.0));
+        let worded = draft.worded;
         let human = &mut draft.human;
         // Settings that an attacker needs stay.
         let with_noise = draft.category != "load_testing" && human.background_noise == BackgroundNoise::None;
         settle(human, &settings, with_noise);
         if frame.simulation.is_some() {
             draw(human, &settings, with_noise, own, &mut numbers);
+            if worded && settings.default_language == RANDOM && !has_given_words(human) {
+                let spoken: Vec<Language> = Language::ALL.iter().copied().filter(|one| *one != Language::Ad).collect();
+                human.language = spoken[own.stream("language").index(spoken.len())];
+            }
+
             if settings.default_caller_number == RANDOM && !frame.numbers.is_empty() {
                 human.phone_number = Some(frame.numbers[index % frame.numbers.len()].clone());
             }
@@ -82,7 +88,14 @@ fn settle(human: &mut DigitalHumanSpec, settings: &DigitalHumansSettings, with_n
     }
 }
 
-/// Draws the settings that a simulation leaves to chance. Words that are given keep their language.
+/// True for words that are said as they were given: they keep their language.
+fn has_given_words(human: &DigitalHumanSpec) -> bool {
+    let given_first = human.speaks_first_config.as_ref().is_some_and(|first| first.message.is_some());
+    let of_transcript = human.original_transcript.is_some() || human.formatted_transcript.is_some();
+    given_first || of_transcript || human.workflow_v2_id.is_some()
+}
+
+/// Draws the settings that a simulation leaves to chance, but for the language.
 fn draw(
     human: &mut DigitalHumanSpec,
     settings: &DigitalHumansSettings,
@@ -90,12 +103,6 @@ fn draw(
     own: Seed,
     numbers: &mut HashSet<String>,
 ) {
-    let has_words =
-        human.original_transcript.is_some() || human.formatted_transcript.is_some() || human.workflow_v2_id.is_some();
-    if settings.default_language == RANDOM && !has_words {
-        let spoken: Vec<Language> = Language::ALL.iter().copied().filter(|one| *one != Language::Ad).collect();
-        human.language = spoken[own.stream("language").index(spoken.len())];
-    }
     if settings.default_background_noise == RANDOM && with_noise {
         let heard: Vec<BackgroundNoise> = noises().collect();
         human.background_noise = heard[own.stream("background noise").index(heard.len())];
