@@ -212,11 +212,12 @@ fn operation(
     operation
 }
 
-/// Returns the credentials of which a request needs one; none on open routes.
+/// Returns the credentials of which a request needs one; none on open routes, and an empty one where it may have one.
 fn security(endpoint: &Endpoint) -> Value {
     match endpoint.scope {
         Some(_) => json!([{ "ApiKey": [] }, { "Bearer": [] }]),
         None if endpoint.carrier => json!([{ "CarrierToken": [] }]),
+        None if endpoint.reads_key => json!([{}, { "ApiKey": [] }, { "Bearer": [] }]),
         None => json!([]),
     }
 }
@@ -226,6 +227,7 @@ fn about(endpoint: &Endpoint) -> String {
     let access = match endpoint.scope {
         Some(scope) => format!("Needs a key of scope {}", scope.as_str()),
         None if endpoint.carrier => "Needs the carrier's token".to_owned(),
+        None if endpoint.reads_key => "Needs no key, and tells more to one of scope admin".to_owned(),
         None => "Needs no key".to_owned(),
     };
     let mut text = format!("{}. {access}", endpoint.summary);

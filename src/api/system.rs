@@ -119,7 +119,7 @@ pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
         get("/health", health).open().about("Check that the process answers"),
         get("/health/deps", move |ctx, parts| deps(engine.clone(), ctx, parts))
             .open_to_all()
-            .about("Get the health of each part that the engine needs, with details for a key of scope admin"),
+            .about("Get the health of each part that the engine needs"),
         get("/v1/ping", ping).open().about("Ping: always answers pong"),
         get("/openapi.json", document).open().about("Get this OpenAPI description"),
         get("/docs", docs).open().of_page().about("Get the page that shows this description"),

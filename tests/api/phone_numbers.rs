@@ -116,7 +116,7 @@ async fn a_number_of_another_organization_is_not_used() {
         assert!(detail.starts_with(field) && detail.ends_with("belongs to another organization"), "{detail}");
     }
     let path = format!("/v1/update-digital-human/{}", world.name("digital_human"));
-    let body = json!({ "digital_human": { "phone_number": "+14155550100" } });
+    let body = json!({ "phone_number": "+14155550100" });
     let changed = world.send("PUT", &path, &[], body.to_string().into_bytes()).await;
     assert!(changed.status == 409, "{} {}", changed.status, String::from_utf8_lossy(&changed.body));
     // A number that another one listens on is not taken over by registering it.

@@ -187,7 +187,8 @@ async fn a_trunk_that_dies_is_down_until_it_is_back() {
 }
 
 /// Returns an INVITE of a stranger to nobody.
-fn invite(from: SocketAddr, to: SocketAddr, number: usize) -> String {
+/// Returns an INVITE to nobody, each number a call of its own.
+pub(super) fn invite(from: SocketAddr, to: SocketAddr, number: usize) -> String {
     format!(
         "INVITE sip:nobody@{to} SIP/2.0\r\nVia: SIP/2.0/UDP {from};branch=z9hG4bKstranger{number}\r\n\
          From: <sip:stranger@{from}>;tag={number}\r\nTo: <sip:nobody@{to}>\r\nCall-ID: stranger-{number}\r\n\

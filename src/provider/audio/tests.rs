@@ -291,3 +291,27 @@ fn bytes_made_to_take_long_do_not() {
         assert!(found.is_err() || found.is_ok_and(|(count, _)| count <= (MAX_SECONDS * RATE_HZ) as usize));
     }
 }
+
+/// Returns a page of an Ogg stream (RFC 3533 6) that holds 255 packets without a byte.
+fn empty_packets(serial: &[u8], number: u32) -> Vec<u8> {
+    let mut page = [b"OggS\0\0", &[0; 8][..], serial, &number.to_le_bytes(), &[0; 4], &[255]].concat();
+    page.extend([0; 255]);
+    let sum = page.iter().fold(0_u32, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte) << 24, |sum, _| sum << 1 ^ if sum >> 31 == 1 { 0x04c1_1db7 } else { 0 })
+    });
+    page[22..26].copy_from_slice(&sum.to_le_bytes());
+    page
+}
+
+#[test]
+fn packets_that_give_no_audio_are_read_up_to_a_limit() {
+    let whole = file("mono.opus", &["-c:a", "libopus", "-af", "pan=mono|c0=c0"]);
+    let starts: Vec<usize> = (0..whole.len() - 5).filter(|at| whole[*at..].starts_with(b"OggS\0")).collect();
+    let (head, body) = whole.split_at(starts[2]);
+    for (pages, is_read) in [(10, true), (100, false)] {
+        let empty: Vec<u8> = (0..pages).flat_map(|n| empty_packets(&whole[14..18], 2 + n)).collect();
+        let read = decode([head, &empty, body].concat());
+        let seconds = read.map_or(0.0, |sound| sound.pcm.len() as f64 / 16_000.0);
+        assert_eq!(seconds > 2.9, is_read, "{pages} pages: {seconds} s");
+    }
+}
