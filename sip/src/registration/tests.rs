@@ -281,6 +281,40 @@ fn a_busy_registrar_says_when_it_is_asked_again() {
 }
 
 #[test]
+fn a_refresh_that_fails_is_tried_again_before_the_end() {
+    // Refreshed after 540 s at the most; the last 60 s leave room for more than one attempt.
+    let mut stage = Stage::registering(grant);
+    stage.run(1);
+    stage.script = |_, _, _| Some((503, Vec::new()));
+    stage.run(598);
+    assert!(stage.times(Method::Register).len() > 3, "{:?}", stage.times(Method::Register));
+    assert_eq!(stage.standing().0, Standing::Up);
+    stage.run(2);
+    assert_eq!(stage.standing(), (Standing::Down, Some("the registrar answered 503 Service Unavailable")));
+    // A registrar that is back in time keeps the line up.
+    let mut stage = Stage::registering(grant);
+    stage.run(1);
+    stage.script = |stage, to, request| match stage.times(Method::Register).len() {
+        2 => Some((503, Vec::new())),
+        _ => grant(stage, to, request),
+    };
+    stage.run(599);
+    assert_eq!((stage.standing().0, stage.times(Method::Register).len()), (Standing::Up, 3));
+    // A wait that the registrar asks for is kept, and the end of the registration told.
+    let mut stage = Stage::registering(grant);
+    stage.run(1);
+    stage.script = |_, _, _| Some((503, vec![("Retry-After", "300".into())]));
+    stage.run(600);
+    assert_eq!((stage.standing().0, stage.times(Method::Register).len()), (Standing::Down, 2));
+    // A registrar that falls silent: the line is not up while nobody answers.
+    let mut stage = Stage::registering(|_, _, _| Some((200, vec![("Expires", "20".into())])));
+    stage.run(1);
+    stage.script = silence;
+    stage.run(20);
+    assert_eq!(stage.standing(), (Standing::Down, Some("the registration ended before it was refreshed")));
+}
+
+#[test]
 fn another_place_is_tried_and_kept() {
     for is_silent in [true, false] {
         let script: Script = match is_silent {
@@ -538,6 +572,11 @@ fn what_a_registrar_writes_is_read_with_care() {
         (vec![("Contact", "<sip:ringer@10.0.0.1:5060>;expires=200"), ("Expires", "300")], 200),
         (vec![("Contact", "<sip:other@10.0.0.1>;expires=60, <sip:ringer@10.0.0.1:5060;x>;expires=200")], 200),
         (vec![("Contact", "<sip:other@10.0.0.1>;expires=60"), ("Expires", "300")], 300),
+        // Rewritten on the way: by the user, by the interval alone.
+        (vec![("Contact", "<sip:ringer@203.0.113.9:1024;line=x>;expires=20")], 20),
+        (vec![("Contact", "<sip:ringer@203.0.113.9:1>;expires=0, <sip:ringer@203.0.113.9:2>;expires=20")], 20),
+        (vec![("Contact", "<sip:k1f9@203.0.113.9>;expires=20"), ("Contact", "<sip:k1f8@203.0.113.9>;expires=50")], 20),
+        (vec![("Contact", "<sip:ringer@203.0.113.9>"), ("Expires", "8")], 8),
         (vec![("Contact", "*")], 600),
         (vec![("Contact", "<sip:ringer@10.0.0.1:5060>;expires=99999999999999")], 600),
         (vec![("Expires", "4294967295")], LONGEST_EXPIRES_S),
