@@ -168,6 +168,28 @@ async fn servers_of_ones_own_authority_are_reached_with_its_root_alone() {
     }
 }
 
+#[tokio::test]
+async fn a_self_signed_certificate_is_believed_where_it_is_named_itself() {
+    let make = || {
+        let folder = authority();
+        let arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout server.key -out \
+                         server.pem -days 2 -subj /CN=agent -addext subjectAltName=IP:127.0.0.1";
+        let done = Command::new("openssl").args(arguments.split_whitespace()).current_dir(folder.path()).output();
+        assert!(done.expect("the package openssl is installed").status.success());
+        folder
+    };
+    let (folder, strangers) = (make(), make());
+    let roots = |folder: &TempDir| Roots::from_file(&folder.path().join("server.pem")).expect("it is a certificate");
+    let (server, socket) = (Server::start(&folder, false).await, Server::start(&folder, true).await);
+    for (roots, is_trusted) in [(roots(&folder), true), (roots(&strangers), false)] {
+        let remote = |base_url: &str| Remote { roots: roots.clone(), ..Remote::new(base_url, None, "m") };
+        let http = remote(&format!("https://{}/v1", server.address));
+        let by_http = recognize(&HttpRecognizer::new(http, 0, false).expect("TLS is there")).await;
+        let by_socket = recognize(&WsRecognizer::new(remote(&format!("wss://{}/x", socket.address)))).await;
+        assert_eq!((by_http.is_ok(), by_socket.is_ok()), (is_trusted, is_trusted), "{by_http:?} {by_socket:?}");
+    }
+}
+
 #[test]
 fn what_is_no_file_of_certificates_is_named() {
     let folder = tempfile::tempdir().expect("a folder");

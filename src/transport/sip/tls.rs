@@ -105,7 +105,8 @@ impl Tls {
         let provider = Arc::new(provider());
         let identity = settings.identity.as_ref().map(|Identity(key)| Arc::new(SingleCertAndKey::from(key.clone())));
         let client = |roots| {
-            let verifier = Verifier { roots, algorithms: provider.signature_verification_algorithms };
+            let pins = settings.roots.clone();
+            let verifier = Verifier { roots, pins, algorithms: provider.signature_verification_algorithms };
             let versions = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
             let config = versions.expect("ring has both versions").dangerous();
             let config = config.with_custom_certificate_verifier(Arc::new(verifier));
@@ -149,15 +150,13 @@ impl Tls {
 
 /// Returns a client that takes certificates of the well-known authorities and of `roots` for the names of hosts.
 pub(crate) fn verified_client(roots: &Roots) -> Arc<ClientConfig> {
-    let versions = ClientConfig::builder_with_provider(Arc::new(provider())).with_safe_default_protocol_versions();
-    let versions = versions.expect("ring has both versions");
-    Arc::new(versions.with_root_certificates(roots.store()).with_no_client_auth())
+    Arc::new(roots.config())
 }
 
 /// Returns a client that takes every certificate.
 pub(crate) fn unverified_client() -> Arc<ClientConfig> {
     let provider = Arc::new(provider());
-    let verifier = Verifier { roots: None, algorithms: provider.signature_verification_algorithms };
+    let verifier = Verifier { roots: None, pins: Roots::default(), algorithms: provider.signature_verification_algorithms };
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = versions.expect("ring has both versions").dangerous();
     Arc::new(config.with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
@@ -172,6 +171,8 @@ fn provider() -> CryptoProvider {
 struct Verifier {
     /// Authorities; `None`: every certificate is taken.
     roots: Option<RootCertStore>,
+    /// Certificates of servers that are believed themselves.
+    pins: Roots,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
@@ -189,6 +190,7 @@ impl ServerCertVerifier for Verifier {
         let names = webpki::EndEntityCert::try_from(end_entity).map_err(|_| CertificateError::BadEncoding)?;
         let trusted =
             verify_server_cert_signed_by_trust_anchor(&certificate, roots, intermediates, now, self.algorithms.all);
+        let trusted = trusted.or_else(|error| if self.pins.pins(end_entity, &error) { Ok(()) } else { Err(error) });
         trusted.map_err(|error| match error {
             // Which of the two is told depends on what the certificate may be used for.
             Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::Other(_))
