@@ -3,7 +3,7 @@
 //! This file has the orders and events of a driver, `state` the state of a call. `caller` places calls, `answerer`
 //! takes them, `prack` makes provisional responses reliable (RFC 3262), `offer` is for an INVITE without an offer.
 //! Parts that both sides share once a dialog exists: `indialog`, `change` (re-INVITE, UPDATE), `timers` (RFC 4028),
-//! `transfer`, `digits`, `login`, and `connection` for the connections in use.
+//! `transfer`, `digits`, `login`, `notice`, and `connection` for the connections in use.
 
 mod answerer;
 mod bodies;
@@ -13,6 +13,7 @@ mod connection;
 mod digits;
 mod indialog;
 mod login;
+mod notice;
 mod offer;
 mod prack;
 mod state;
@@ -22,6 +23,7 @@ mod transfer;
 use change::Change;
 use digits::Keyed;
 pub(crate) use login::{Challenged, Login};
+pub use notice::Notice;
 use offer::Offered;
 use prack::Ringing;
 pub(crate) use state::Call;
@@ -233,6 +235,8 @@ pub enum CallEvent {
     },
     /// The connection that an established call was signalled by is closed. The call goes on; its next request opens another one.
     ConnectionLost,
+    /// A fact that changes nothing of the call.
+    Notice(Notice),
     /// The call is over; nothing follows.
     Ended(CallEnd),
 }

@@ -166,6 +166,16 @@ impl Endpoint {
         true
     }
 
+    /// Tries the next place, and tells why the one before is left; false when there is none.
+    fn leave_place(&mut self, now: Time, key: CallKey, code: Option<u16>, why: &str) -> bool {
+        let before = self.caller(key).map(|caller| caller.to.clone());
+        let goes_on = self.try_next(now, key);
+        if let Some(before) = before.filter(|_| goes_on) {
+            self.note_place(key, before, code, why);
+        }
+        goes_on
+    }
+
     fn transmit_invite(&mut self, now: Time, key: CallKey) {
         if !self.calls.contains_key(&key) {
             return;
@@ -230,7 +240,7 @@ impl Endpoint {
             _ if !pending => {}
             401 | 407 => self.take_challenge(now, key, tx, &response),
             422 if self.raise_interval(key, &response) => self.send_invite(now, key),
-            503 if self.try_next(now, key) => {}
+            503 if self.leave_place(now, key, Some(503), &response.reason) => {}
             300..=399 => self.redirect(now, key, &response),
             // After a challenge it is the usual answer to wrong credentials.
             403 if self.caller(key).is_some_and(|caller| caller.login.is_challenged()) => {
@@ -378,7 +388,8 @@ impl Endpoint {
             let forks = self.calls.get(&key).map(|c| c.dialogs.iter()).into_iter().flatten();
             let ack = forks.filter(|f| f.dialog.remote_tag == to.tag()).find_map(|f| f.ack(cseq.seq).cloned());
             if let Some(ack) = ack {
-                return self.send(ack.to, ack.bytes);
+                self.send(ack.to.clone(), ack.bytes);
+                return self.note_repetition(key, ack.to);
             }
         }
     }
@@ -450,6 +461,7 @@ impl Endpoint {
             let end = CallEnd::new(EndKind::Refused, "Redirected from a sips: address to one without TLS");
             return self.end(now, key, CallEnd { sip_code: Some(response.code), by_remote: true, ..end });
         }
+        let before = caller.to.clone();
         caller.redirected = true;
         caller.login.forget();
         // The proxy was on the way to the first target.
@@ -464,6 +476,7 @@ impl Endpoint {
             call.deadline = Some(now + T1_64);
         }
         self.call_changed(key);
+        self.note_place(key, before, Some(response.code), &response.reason);
         self.event(key, CallEvent::Redirected { target });
     }
 
@@ -484,7 +497,7 @@ impl Endpoint {
         if self.caller(key).is_none_or(|c| c.transaction != *tx) {
             return self.change_failed(now, key, tx, failure);
         }
-        if !self.try_next(now, key) {
+        if !self.leave_place(now, key, None, failure.text()) {
             let kind = if failure == Failure::TimedOut { EndKind::Timeout } else { EndKind::NotReachable };
             self.end(now, key, CallEnd::new(kind, failure.text()));
         }

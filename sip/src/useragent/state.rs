@@ -69,6 +69,10 @@ pub(crate) struct Call {
     pub(crate) secure: bool,
     /// True when a request too large for a datagram was refused over TCP: all go by datagram.
     pub(crate) tcp_refused: bool,
+    /// True once a request too large for a datagram was told.
+    pub(crate) size_told: bool,
+    /// Repetitions of a 2xx of the other side.
+    pub(crate) repetitions: u32,
     /// Digits that are sent by INFO.
     pub(crate) keyed: Keyed,
     /// REFER that waits for its answer.
@@ -294,6 +298,8 @@ impl Call {
             contact_user,
             secure: false,
             tcp_refused: false,
+            size_told: false,
+            repetitions: 0,
             keyed: Keyed::default(),
             referred: None,
             was_referred: false,

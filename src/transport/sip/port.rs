@@ -3,12 +3,13 @@
 
 mod branches;
 mod media;
+mod notices;
 mod transfers;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use ringer_media::call::{Control, EndDetail, HangupCause, Onward, RemoteEnd, RemoteKind, Signal};
+use ringer_media::call::{ChannelEvent, Control, EndDetail, HangupCause, Onward, RemoteEnd, RemoteKind, Signal};
 use ringer_media::leg::MediaParams;
 use ringer_sip::sdp::{Negotiated, Offer};
 use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Hop, Reach, Time, Transport};
@@ -140,6 +141,8 @@ pub struct SipPort {
     /// Media of the session as it was agreed on last.
     in_use: Option<MediaParams>,
     transfers: Transfers,
+    /// Events of the timeline from before the call is up.
+    kept: Vec<ChannelEvent>,
 }
 
 impl SipPort {
@@ -194,6 +197,7 @@ impl SipPort {
             is_held: false,
             in_use: None,
             transfers: Transfers::default(),
+            kept: Vec::new(),
         }
     }
 
@@ -342,6 +346,7 @@ impl SipPort {
                     format!("a SIP MESSAGE of {length} bytes ({content_type}) came in the call and was answered 200");
                 self.out.push_back(PortOutput::Warning(told));
             }
+            CallEvent::Notice(notice) => self.take_notice(&notice),
             CallEvent::ConnectionLost => {
                 let told = "the SIP connection of the call was lost; its next request opens another one";
                 self.out.push_back(PortOutput::Warning(told.to_owned()));
@@ -397,6 +402,7 @@ impl SipPort {
         self.branches.end();
         self.go_there(&plan);
         self.signal(Signal::Answered { code, leg: plan.media.into(), text: true });
+        self.tell_kept();
         self.hold(held);
     }
 
