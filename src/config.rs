@@ -38,7 +38,7 @@ pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer};
 pub use targets::Targets;
 pub use text::{Sms, Text};
 pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164};
-pub use webrtc::{Pipelines, WebRtc, is_http_address};
+pub use webrtc::{DEFAULT_ANSWER_S, Pipelines, WebRtc, is_http_address};
 pub use websocket::{DialectTable, WebSocket};
 
 /// File that is read when none is named.

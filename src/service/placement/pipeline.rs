@@ -43,7 +43,8 @@ pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obs
         result_id: cast.result_id.to_string(),
     };
     let guard = Some(Guard::new(settings.allow_private_agents));
-    Ok(PipelineDial { target, peers: settings.peers.clone(), patience: Patience::default(), guard })
+    let patience = Patience::answered_within(settings.pipelines.answer_timeout_s);
+    Ok(PipelineDial { target, peers: settings.peers.clone(), patience, guard })
 }
 
 impl Service {
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn a_name_is_an_address_where_the_settings_say_so() {
         let pipelines =
-            Pipelines { start_url: Some("http://start".to_owned()), named_by_address: true, start_body: None };
+            Pipelines { start_url: Some("http://start".to_owned()), named_by_address: true, ..Pipelines::default() };
         let settings = Settings { pipelines: pipelines.into(), ..Settings::new("unused") };
         let dial_of = |name: &str| dial(&cast(json!({ "P2_agent_name": name }), json!({}), json!({})), &settings);
         let found = dial_of("http://127.0.0.1:7860").expect("it can be dialled");
