@@ -30,7 +30,7 @@ pub use behaviour::{
 pub use listen::SipListen;
 pub use notify::Notify;
 pub use server::Server;
-pub use sip::{CODECS, Dtmf, Encryption, OfferedIn, Refer, Sip, SrtpKeys, Switch, parse_ports};
+pub use sip::{CODECS, Dtmf, Encryption, OfferedIn, Refer, Sip, SrtpKeys, SymmetricRtp, parse_ports};
 use source::Source;
 pub use source::{ConfigError, nearest};
 pub use sources::Sources;

@@ -22,7 +22,7 @@ use super::signals::Signals;
 use super::tls::TlsFlags;
 use super::{count, fail};
 use crate::clock::{Clock, monotonic, new_id};
-use crate::config::{Encryption, OfferedIn, SrtpKeys, most_calls, raise_file_limit};
+use crate::config::{Encryption, OfferedIn, SrtpKeys, SymmetricRtp, most_calls, raise_file_limit};
 use crate::engine::{CallControl, CallHandle, CallReport, CallUpdate, Engine, EngineConfig};
 use crate::tasks::Tasks;
 use crate::transport::sip::names::Resolver;
@@ -202,7 +202,7 @@ async fn load(args: &Args) -> Result<Figures, String> {
         max_calls: most,
         srtp: Encryption::Off,
         srtp_keys: SrtpKeys::default(),
-        symmetric_rtp: false,
+        symmetric_rtp: SymmetricRtp::Off,
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),

@@ -21,6 +21,7 @@ use super::sdp;
 use super::transfer::Transfers;
 use crate::provider::guard::{Blocked, Guard};
 use crate::transport::port::{Lookup, MediaPlan, PeerInfo, PortOutput, Refusal, ToPeer};
+use crate::transport::sockets::Stranger;
 
 /// Returns the name of the signalling by this transport.
 pub fn protocol(transport: Transport) -> &'static str {
@@ -143,6 +144,8 @@ pub struct SipPort {
     transfers: Transfers,
     /// Events of the timeline from before the call is up.
     kept: Vec<ChannelEvent>,
+    /// Address that sends RTP and is not the agreed one.
+    stranger: Option<Stranger>,
 }
 
 impl SipPort {
@@ -198,6 +201,7 @@ impl SipPort {
             in_use: None,
             transfers: Transfers::default(),
             kept: Vec::new(),
+            stranger: None,
         }
     }
 

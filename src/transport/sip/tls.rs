@@ -156,7 +156,8 @@ pub(crate) fn verified_client(roots: &Roots) -> Arc<ClientConfig> {
 /// Returns a client that takes every certificate.
 pub(crate) fn unverified_client() -> Arc<ClientConfig> {
     let provider = Arc::new(provider());
-    let verifier = Verifier { roots: None, pins: Roots::default(), algorithms: provider.signature_verification_algorithms };
+    let verifier =
+        Verifier { roots: None, pins: Roots::default(), algorithms: provider.signature_verification_algorithms };
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = versions.expect("ring has both versions").dangerous();
     Arc::new(config.with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())

@@ -1,10 +1,13 @@
 //! Facts of the signalling that change nothing of a call: warnings for the user, and events of the timeline.
 
+use std::net::SocketAddr;
+
 use ringer_media::call::{ChannelEvent, Signal};
 use ringer_sip::Notice;
 use serde_json::{Value, json};
 
 use super::SipPort;
+use crate::transport::sockets::Stranger;
 
 /// Most events that are kept until the call is up.
 const MAX_KEPT: usize = 16;
@@ -39,6 +42,43 @@ impl SipPort {
         }
     }
 
+    /// Takes that RTP comes from another address than the agreed one.
+    pub fn take_stranger(&mut self, stranger: Stranger) {
+        let agreed = self.peer.address.clone().unwrap_or_default();
+        self.stranger = Some(stranger);
+        match stranger {
+            Stranger::Taken(found) => {
+                self.warn(format!("RTP came from {found}, not from {agreed} as agreed, and was taken from there"));
+                self.tell("rtp_address_changed", json!({ "from": agreed, "to": found.to_string() }));
+            }
+            Stranger::Ignored(found) => {
+                self.tell("rtp_address_ignored", json!({ "agreed": agreed, "from": found.to_string() }));
+            }
+        }
+    }
+
+    /// Returns the warning of `count` datagrams that came from other addresses than the agreed one; `None` without them, or where
+    /// such an address was taken.
+    pub fn strangers_warning(&self, count: u64) -> Option<String> {
+        if count == 0 || matches!(self.stranger, Some(Stranger::Taken(_))) {
+            return None;
+        }
+        let agreed = self.peer.address.clone().unwrap_or_default();
+        let host = agreed.parse::<SocketAddr>().ok().map(|agreed| agreed.ip());
+        let help = match self.stranger {
+            Some(Stranger::Ignored(found)) if Some(found.ip()) == host => {
+                format!(": RTP comes from {found}; sip.symmetric_rtp = \"on\" takes other ports of the named host")
+            }
+            Some(Stranger::Ignored(found)) => {
+                format!(": RTP comes from {found}; sip.symmetric_rtp = \"any\" takes another host than the named one")
+            }
+            _ => " (sip.symmetric_rtp)".to_owned(),
+        };
+        Some(format!(
+            "{count} datagrams came to the media port from other addresses than {agreed}, and were ignored{help}"
+        ))
+    }
+
     /// Tells an event of the timeline, which begins when the call is up.
     fn tell(&mut self, name: &'static str, data: Value) {
         let told = ChannelEvent::Other { name: name.into(), data };
@@ -67,8 +107,8 @@ mod tests {
     use crate::transport::port::PortOutput;
     use crate::transport::sip::sdp;
 
-    /// Returns warnings and events of the timeline, in order, of a call that is answered after `early` and before `late`.
-    fn told(early: &[Notice], late: &[Notice]) -> (Vec<String>, Vec<&'static str>) {
+    /// Returns the port of a call that is answered after `early` and before `late`.
+    fn port(early: &[Notice], late: &[Notice]) -> SipPort {
         let host = "192.0.2.1".parse().expect("an address");
         let mine = sdp::offer(&CODECS, host, 4000, 1).session().to_string();
         let theirs = sdp::offer(&CODECS, host, 5000, 2).session().to_string();
@@ -78,6 +118,11 @@ mod tests {
         let events = |notices: &[Notice]| notices.iter().cloned().map(CallEvent::Notice).collect::<Vec<_>>();
         let mut port = SipPort::caller("sip:a@b".to_owned(), Guard::new(true));
         events(early).into_iter().chain([answered]).chain(events(late)).for_each(|event| port.receive(event));
+        port
+    }
+
+    /// Returns warnings and events of the timeline, in order.
+    fn told(mut port: SipPort) -> (Vec<String>, Vec<&'static str>) {
         let (mut warnings, mut names, mut is_up) = (Vec::new(), Vec::new(), false);
         while let Some(output) = port.poll() {
             match output {
@@ -101,7 +146,7 @@ mod tests {
         let to = Hop::udp(([192, 0, 2, 7], 5060).into());
         let large = |tcp_failed| Notice::Oversized { bytes: 3712, tcp_failed };
         let left = Notice::PlaceLeft { to: to.clone(), code: Some(503), text: "Service Unavailable".into() };
-        let (warnings, events) = told(&[large(false), left], &[Notice::AnswerRepeated { to }]);
+        let (warnings, events) = told(port(&[large(false), left], &[Notice::AnswerRepeated { to }]));
         let expect = [
             vec!["a SIP request of 3712 bytes went by UDP", "sip.listen", "sip.codecs"],
             vec!["the call was tried at UDP 192.0.2.7:5060 before: 503 Service Unavailable"],
@@ -112,7 +157,27 @@ mod tests {
             assert!(parts.iter().all(|part| warning.contains(part)), "{parts:?}: {warning}");
         }
         assert_eq!(events, ["sip_request_oversized", "sip_attempt_failed", "sip_answer_repeated"]);
-        let (warnings, _) = told(&[], &[large(true)]);
+        let (warnings, _) = told(port(&[], &[large(true)]));
         assert!(warnings[0].contains("TCP did not reach the other side"), "{warnings:?}");
+    }
+
+    #[test]
+    fn media_of_other_addresses_are_told_with_the_setting_that_takes_them() {
+        let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let check = |stranger: Option<Stranger>, expect: Option<&str>, event: Option<&str>| {
+            let mut port = port(&[], &[]);
+            stranger.into_iter().for_each(|stranger| port.take_stranger(stranger));
+            let warning = port.strangers_warning(7);
+            let fits = |(told, expect): (&String, &str)| told.contains("192.0.2.1:5000") && told.ends_with(expect);
+            assert_eq!(warning.as_ref().zip(expect).map(fits), expect.map(|_| true), "{warning:?}");
+            assert_eq!(port.strangers_warning(0), None);
+            assert_eq!(told(port).1, Vec::from_iter(event));
+        };
+        check(None, Some("were ignored (sip.symmetric_rtp)"), None);
+        let same = "RTP comes from 192.0.2.1:9000; sip.symmetric_rtp = \"on\" takes other ports of the named host";
+        check(Some(Stranger::Ignored(at("192.0.2.1:9000"))), Some(same), Some("rtp_address_ignored"));
+        let other = "RTP comes from 192.0.2.9:5000; sip.symmetric_rtp = \"any\" takes another host than the named one";
+        check(Some(Stranger::Ignored(at("192.0.2.9:5000"))), Some(other), Some("rtp_address_ignored"));
+        check(Some(Stranger::Taken(at("192.0.2.9:5000"))), None, Some("rtp_address_changed"));
     }
 }
