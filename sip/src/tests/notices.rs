@@ -1,8 +1,9 @@
 //! Facts that change nothing of a call, and are told.
 
 use super::Scripted;
+use super::calls::answers;
 use crate::message::Method;
-use crate::testing::{Pair, Party, answers, invite_to};
+use crate::testing::{Pair, Party, invite_to};
 use crate::useragent::{CallEvent, Invite};
 use crate::{Hop, Notice, Transport};
 
@@ -42,7 +43,7 @@ fn places_that_are_left_are_told_with_their_reason() {
     let mut stage = Scripted::new();
     let invite =
         Invite { destination: hop(2), alternatives: vec![hop(3), hop(4)], ..invite_to("sip:bob@b.example", stage.far) };
-    stage.endpoint.invite(stage.now, invite);
+    let key = stage.endpoint.invite(stage.now, invite);
     let first = stage.request(Method::Invite);
     stage.reply(&first, 503, "x", &[], None);
     stage.request(Method::Ack);
@@ -57,6 +58,9 @@ fn places_that_are_left_are_told_with_their_reason() {
         left(3, None, "Destination unreachable"),
         left(4, Some(302), "Moved Temporarily"),
     ];
+    assert_eq!(stage.notices, expect[..2], "a redirect that is not followed is the end of the call");
+    stage.endpoint.take_destinations(stage.now, key, [hop(5)]);
+    stage.request(Method::Invite);
     assert_eq!(stage.notices, expect);
     // The last place is the end of the call itself.
     let (mut stage, _, invite) = Scripted::calling(None);

@@ -1,5 +1,7 @@
 //! Session descriptions of the other side, read before the library sees them: length, sections, certificate, candidates.
 
+use std::borrow::Cow;
+
 use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
 
@@ -120,7 +122,7 @@ fn check_keys(section: &Section<'_>, session: &Section<'_>) -> Result<(), PeerFa
     let has = |name: &'static str| all(name).next().is_some();
     match has("ice-ufrag") && has("ice-pwd") {
         _ if !has("fingerprint") => Err(PeerFault::NoFingerprint),
-        _ if !all("fingerprint").any(|value| compared(value).is_some()) => {
+        _ if !all("fingerprint").any(|value| comparable(value).is_some()) => {
             let function = |value: &str| value.chars().take_while(|letter| !letter.is_whitespace()).take(20).collect();
             Err(PeerFault::OtherHash(all("fingerprint").next().map(function).unwrap_or_default()))
         }
@@ -131,10 +133,18 @@ fn check_keys(section: &Section<'_>, session: &Section<'_>) -> Result<(), PeerFa
 
 /// Returns a fingerprint's value as the library compares it: `sha-256`, one blank, the digest. `None` for another hash function, which
 /// the library cannot compare. Names of functions have no case (RFC 8122 5).
-fn compared(value: &str) -> Option<String> {
+fn comparable(value: &str) -> Option<String> {
     let (function, digest) = value.trim().split_once(char::is_whitespace)?;
     let is_compared = function.eq_ignore_ascii_case("sha-256");
     is_compared.then(|| format!("sha-256 {}", digest.trim()))
+}
+
+/// Returns a line as the library reads it; `None` for a fingerprint that it cannot compare, beside one that it can (RFC 8122 5.1).
+fn for_library(line: &str) -> Option<Cow<'_, str>> {
+    match line.strip_prefix("a=fingerprint:") {
+        None => Some(line.into()),
+        Some(value) => comparable(value).map(|value| format!("a=fingerprint:{value}").into()),
+    }
 }
 
 /// True for a line that the library reads by laxer rules than this side: nothing may pass it unjudged.
@@ -173,19 +183,14 @@ pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, 
         if line == "a=end-of-candidates" {
             continue;
         }
-        let fingerprint = line.strip_prefix("a=fingerprint:");
         match (line.strip_prefix("m="), line.strip_prefix("a=")) {
             (Some(head), _) => sections.push(Section { head, attributes: Vec::new() }),
             (_, Some(attribute)) => sections.last_mut().unwrap_or(&mut session).attributes.push(attribute),
             _ => {}
         }
-        match fingerprint.map(compared) {
-            None => kept.push_str(line),
-            Some(Some(value)) => kept.extend(["a=fingerprint:", &value]),
-            // Beside one that is compared (RFC 8122 5.1) it is not needed.
-            Some(None) => continue,
+        if let Some(line) = for_library(line) {
+            kept.extend([&*line, "\r\n"]);
         }
-        kept.push_str("\r\n");
     }
     let audio: Vec<&Section> = sections.iter().filter(|section| section.is_audio()).collect();
     let tracks: Vec<RemoteTrack> = audio.iter().filter_map(|section| section.track()).take(MAX_TRACKS).collect();

@@ -122,7 +122,7 @@ mod tests {
     }
 
     /// Returns warnings and events of the timeline, in order.
-    fn told(mut port: SipPort) -> (Vec<String>, Vec<&'static str>) {
+    fn report(mut port: SipPort) -> (Vec<String>, Vec<&'static str>) {
         let (mut warnings, mut names, mut is_up) = (Vec::new(), Vec::new(), false);
         while let Some(output) = port.poll() {
             match output {
@@ -146,7 +146,7 @@ mod tests {
         let to = Hop::udp(([192, 0, 2, 7], 5060).into());
         let large = |tcp_failed| Notice::Oversized { bytes: 3712, tcp_failed };
         let left = Notice::PlaceLeft { to: to.clone(), code: Some(503), text: "Service Unavailable".into() };
-        let (warnings, events) = told(port(&[large(false), left], &[Notice::AnswerRepeated { to }]));
+        let (warnings, events) = report(port(&[large(false), left], &[Notice::AnswerRepeated { to }]));
         let expect = [
             vec!["a SIP request of 3712 bytes went by UDP", "sip.listen", "sip.codecs"],
             vec!["the call was tried at UDP 192.0.2.7:5060 before: 503 Service Unavailable"],
@@ -157,7 +157,7 @@ mod tests {
             assert!(parts.iter().all(|part| warning.contains(part)), "{parts:?}: {warning}");
         }
         assert_eq!(events, ["sip_request_oversized", "sip_attempt_failed", "sip_answer_repeated"]);
-        let (warnings, _) = told(port(&[], &[large(true)]));
+        let (warnings, _) = report(port(&[], &[large(true)]));
         assert!(warnings[0].contains("TCP did not reach the other side"), "{warnings:?}");
     }
 
@@ -171,7 +171,7 @@ mod tests {
             let fits = |(told, expect): (&String, &str)| told.contains("192.0.2.1:5000") && told.ends_with(expect);
             assert_eq!(warning.as_ref().zip(expect).map(fits), expect.map(|_| true), "{warning:?}");
             assert_eq!(port.strangers_warning(0), None);
-            assert_eq!(told(port).1, Vec::from_iter(event));
+            assert_eq!(report(port).1, Vec::from_iter(event));
         };
         check(None, Some("were ignored (sip.symmetric_rtp)"), None);
         let same = "RTP comes from 192.0.2.1:9000; sip.symmetric_rtp = \"on\" takes other ports of the named host";
