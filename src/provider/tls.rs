@@ -3,12 +3,16 @@
 use std::path::Path;
 use std::sync::{Arc, Once};
 
+use reqwest::redirect;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+/// Most redirects of one request that are followed.
+const MOST_REDIRECTS: usize = 5;
 
 /// Chooses the cryptography of all HTTP clients of this process; one has to be chosen before the first client is made.
 pub fn install_tls() {
@@ -44,8 +48,9 @@ impl Roots {
         Ok(Roots(all.into()))
     }
 
-    /// Returns a client of HTTP that trusts these, too.
+    /// Returns a client of HTTP that trusts these, too. Its requests carry keys: a redirect to another place is not followed.
     pub(super) fn trusted_by(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
+        let client = client.redirect(redirect::Policy::custom(within_one_place));
         match self.client() {
             Some(config) => {
                 let mut config = Arc::unwrap_or_clone(config);
@@ -91,6 +96,17 @@ impl Roots {
         let mut store = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         store.add_parsable_certificates(self.0.iter().cloned());
         store
+    }
+}
+
+/// Follows a redirect to the same scheme, host and port; any other is the answer.
+fn within_one_place(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let place = |url: &url::Url| url.origin();
+    let is_same = attempt.previous().last().is_some_and(|before| place(before) == place(attempt.url()));
+    match attempt.previous().len() {
+        MOST_REDIRECTS.. => attempt.error("too many redirects"),
+        _ if is_same => attempt.follow(),
+        _ => attempt.stop(),
     }
 }
 

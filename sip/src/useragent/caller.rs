@@ -80,6 +80,7 @@ impl Endpoint {
             seq: 1,
             provisional: false,
             redirected: false,
+            moved_by: None,
             raised: false,
             cancel: None,
             cancel_sent: false,
@@ -114,6 +115,9 @@ impl Endpoint {
         caller.begun = None;
         caller.seq += 1;
         let known = !caller.hops.is_empty();
+        if let Some((to, code, text)) = caller.moved_by.take().filter(|_| known) {
+            self.note_place(call, to, Some(code), &text);
+        }
         if !self.try_next(now, call) {
             let text = if known { NEEDS_TLS } else { "Redirected to an unknown or refused host" };
             self.end(now, call, CallEnd::new(EndKind::NotReachable, text));
@@ -461,9 +465,14 @@ impl Endpoint {
             let end = CallEnd::new(EndKind::Refused, "Redirected from a sips: address to one without TLS");
             return self.end(now, key, CallEnd { sip_code: Some(response.code), by_remote: true, ..end });
         }
-        let before = caller.to.clone();
         caller.redirected = true;
-        caller.login.forget();
+        caller.moved_by = Some((caller.to.clone(), response.code, response.reason.clone()));
+        let is_same_host = Uri::parse(&caller.request.uri).is_ok_and(|old| old.host.eq_ignore_ascii_case(&target.host));
+        if is_same_host {
+            caller.login.forget();
+        } else {
+            caller.login.withhold();
+        }
         // The proxy was on the way to the first target.
         caller.request.headers.remove("Route");
         // The same request goes through the proxy that 305 names (RFC 3261 21.3.4).
@@ -476,7 +485,6 @@ impl Endpoint {
             call.deadline = Some(now + T1_64);
         }
         self.call_changed(key);
-        self.note_place(key, before, Some(response.code), &response.reason);
         self.event(key, CallEvent::Redirected { target });
     }
 

@@ -18,6 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
 use crate::provider::chat::{ChatConfig, ChatModel};
+use crate::provider::fake::WebServer;
 use crate::provider::remote::{Form, HttpRecognizer, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::{
     ChatMessage, ChatRequest, ChatRole, Failure, Recognized, Recognizer, SpokenIn, Voice, complete, whole_speech,
@@ -188,6 +189,30 @@ async fn a_self_signed_certificate_is_believed_where_it_is_named_itself() {
         let by_socket = recognize(&WsRecognizer::new(remote(&format!("wss://{}/x", socket.address)))).await;
         assert_eq!((by_http.is_ok(), by_socket.is_ok()), (is_trusted, is_trusted), "{by_http:?} {by_socket:?}");
     }
+}
+
+#[tokio::test]
+async fn a_request_with_a_key_is_redirected_within_its_place_alone() {
+    install_tls();
+    let to = |place: &str| {
+        format!("HTTP/1.1 307 Moved\r\nlocation: {place}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .into_bytes()
+    };
+    let far = WebServer::start(|_| WebServer::file(b"far")).await.expect("loopback has a free port");
+    let there = far.url("/there");
+    let near = WebServer::start(move |path| match path {
+        "/own" => to("/here"),
+        "/other" => to(&there),
+        "/round" => to("/round"),
+        _ => WebServer::file(b"near"),
+    });
+    let near = near.await.expect("loopback has a free port");
+    let client = Roots::default().trusted_by(reqwest::Client::builder().no_proxy()).expect("a client");
+    let ask = async |path: &str| client.get(near.url(path)).header("api-key", "k").send().await;
+    assert_eq!(ask("/own").await.expect("it answers").status().as_u16(), 200);
+    assert_eq!(ask("/other").await.expect("it answers").status().as_u16(), 307);
+    assert!(ask("/round").await.is_err());
+    assert_eq!(far.paths(), [""; 0], "the key does not go there");
 }
 
 #[test]
