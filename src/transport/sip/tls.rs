@@ -18,8 +18,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore, ServerConfig,
-    SignatureScheme,
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore,
+    ServerConfig, SignatureScheme,
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -268,17 +268,31 @@ fn fault(fault: Fault) -> Error {
 
 /// Returns why a handshake with `peer` failed, for a person.
 pub(crate) fn explain(error: &io::Error, peer: &str) -> String {
+    format!("TLS with {peer} failed: {}", reason(error))
+}
+
+/// Returns the cause of an error of a connection, for a person. A server of TLS 1.3 refuses a client without a certificate after the
+/// handshake only (RFC 8446 4.4.2.4).
+pub(crate) fn reason(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-    let why = match inner {
+    match inner {
         Some(Error::InvalidCertificate(problem)) => certificate_problem(problem),
+        Some(Error::AlertReceived(AlertDescription::CertificateRequired)) => {
+            "the server asks for a client certificate (SIP: sip.tls_certificate, --tls-certificate)".to_owned()
+        }
+        Some(Error::AlertReceived(
+            alert @ (AlertDescription::BadCertificate
+            | AlertDescription::UnknownCA
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::HandshakeFailure),
+        )) => format!("it refused the handshake ({alert:?}); it may ask for another client certificate, or for one"),
         Some(Error::AlertReceived(alert)) => format!("it refused the handshake ({alert:?})"),
         Some(Error::InvalidMessage(_)) => "it does not speak TLS at this port".to_owned(),
         Some(Error::PeerIncompatible(why)) => format!("it has no version or cipher of TLS in common ({why:?})"),
         Some(other) => other.to_string(),
         None if error.kind() == io::ErrorKind::UnexpectedEof => "it closed the connection in the handshake".to_owned(),
         None => error.to_string(),
-    };
-    format!("TLS with {peer} failed: {why}")
+    }
 }
 
 fn certificate_problem(problem: &CertificateError) -> String {
@@ -323,6 +337,15 @@ mod tests {
         ] {
             assert_eq!(sip_domain(uri), expect, "{uri}");
         }
+    }
+
+    #[test]
+    fn a_client_certificate_that_is_wanted_is_named() {
+        let told = |alert| reason(&io::Error::other(Error::AlertReceived(alert)));
+        assert!(told(AlertDescription::CertificateRequired).contains("the server asks for a client certificate"));
+        assert!(told(AlertDescription::HandshakeFailure).contains("it may ask for another client certificate"));
+        assert_eq!(told(AlertDescription::ProtocolVersion), "it refused the handshake (ProtocolVersion)");
+        assert_eq!(reason(&io::Error::from(io::ErrorKind::ConnectionReset)), "connection reset");
     }
 
     #[test]
