@@ -186,7 +186,9 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
     }
     args.rooms.check(room(&args.to).is_some())?;
     let (target, new_room) = match room(&args.to) {
-        Some(server) => args.rooms.plan(server).map(|(target, new_room)| (Some(target), new_room))?,
+        Some(server) => {
+            args.rooms.plan(server, &args.tls.settings()?.roots).map(|(target, new_room)| (Some(target), new_room))?
+        }
         None => (None, None),
     };
     if let Some(path) = &args.record {

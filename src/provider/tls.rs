@@ -50,7 +50,11 @@ impl Roots {
 
     /// Returns a client of HTTP that trusts these, too. Its requests carry keys: a redirect to another place is not followed.
     pub(super) fn trusted_by(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
-        let client = client.redirect(redirect::Policy::custom(within_one_place));
+        self.build(client.redirect(redirect::Policy::custom(within_one_place)))
+    }
+
+    /// Returns a client of HTTP that trusts these, too.
+    pub(super) fn build(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
         match self.client() {
             Some(config) => {
                 let mut config = Arc::unwrap_or_clone(config);

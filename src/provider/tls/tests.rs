@@ -19,6 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::*;
 use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::fake::WebServer;
+use crate::provider::guard::Guard;
 use crate::provider::remote::{Form, HttpRecognizer, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::{
     ChatMessage, ChatRequest, ChatRole, Failure, Recognized, Recognizer, SpokenIn, Voice, complete, whole_speech,
@@ -147,6 +148,8 @@ async fn servers_of_ones_own_authority_are_reached_with_its_root_alone() {
     let url = format!("https://{}/v1", server.address);
     for (roots, is_trusted) in [(own, true), (Roots::default(), false), (strangers, false)] {
         let remote = |base_url: &str| Remote { roots: roots.clone(), ..Remote::new(base_url, None, "m") };
+        let guarded = Guard::new(true).trusting(&roots).client().expect("TLS is there");
+        assert_eq!(guarded.get(&url).send().await.is_ok(), is_trusted, "room servers, pipelines and webhooks");
         let chat = ChatConfig { roots: roots.clone(), ..ChatConfig::new(&url, None, "m") };
         let hello = ChatMessage { role: ChatRole::User, content: "Hello?".into() };
         let request = ChatRequest { messages: vec![hello], ..ChatRequest::default() };

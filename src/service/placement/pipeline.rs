@@ -56,7 +56,7 @@ impl Service {
         let Destination::Pipeline(dial) = &mut placed.placement.destination else { return Ok(()) };
         let Some(begins) = dial.target.start.clone() else { return Ok(()) };
         let guard = dial.guard.clone().unwrap_or_else(|| Guard::new(self.settings.allow_private_agents));
-        let poster = Poster::new(guard, dial.patience.request);
+        let poster = Poster::new(guard.trusting(&self.settings.roots), dial.patience.request);
         let started = start(&dial.target, &begins, &poster, dial.patience).await;
         match started.map_err(|fault| Obstacle::new(fault.code(), fault.to_string()))? {
             Started::Pipeline { base_url, key } => {
