@@ -5,6 +5,8 @@
 //! Parts that both sides share once a dialog exists: `indialog`, `change` (re-INVITE, UPDATE), `timers` (RFC 4028),
 //! `transfer`, `digits`, `login`, `notice`, and `connection` for the connections in use.
 
+use std::time::Duration;
+
 mod answerer;
 mod bodies;
 mod caller;
@@ -50,6 +52,9 @@ pub(crate) const SUPPORTED: &str = "100rel, timer, norefersub";
 /// Header fields of the answer to OPTIONS (RFC 3261 11.2).
 pub(crate) const CAPABILITIES: [(&str, &str); 3] =
     [("Allow", ALLOW), ("Accept", "application/sdp"), ("Supported", SUPPORTED)];
+
+/// Time for which a subscription to the outcome of a transfer is promised (`active;expires=60`).
+const SUBSCRIPTION: Duration = Duration::from_secs(60);
 
 /// Returns the extensions that a request requires and that are not understood; `None` when there are none.
 pub(crate) fn unknown_extensions(request: &Request) -> Option<String> {

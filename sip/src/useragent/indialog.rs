@@ -45,13 +45,15 @@ impl Endpoint {
             return self.reply(now, tx, 500, "CSeq out of order", &[]);
         }
         dialog.remote_seq = Some(cseq.seq);
-        let stage = call.stage;
+        let (stage, watches) = (call.stage, call.watches);
         match &request.method {
             Method::Bye => self.bye_received(now, tx, key, at, request),
             _ if let Some(unknown) = unknown_extensions(request) => {
                 self.reply(now, tx, 420, "", &[("Unsupported", &unknown)]);
             }
             Method::Prack if !call.is_caller() => self.prack_received(now, tx, key, request),
+            // The subscription of a REFER outlives the BYE (RFC 5057 5.3).
+            Method::Notify if watches => self.reply(now, tx, 200, "", &[]),
             _ if stage == CallStage::Over => self.reply(now, tx, 481, "", &[]),
             Method::Invite | Method::Update => self.session_asked(now, tx, key, at, request),
             Method::Info => self.info_received(now, tx, key, request),

@@ -79,6 +79,8 @@ pub(crate) struct Call {
     pub(crate) referred: Option<Referral>,
     /// True once a REFER was taken.
     pub(crate) was_referred: bool,
+    /// True once this side has sent a REFER, whose NOTIFY requests are awaited.
+    pub(crate) watches: bool,
     /// Dialog of a REFER that was accepted and whose outcome is to be told, and the name of its subscription.
     pub(crate) subscription: Option<(usize, Option<u32>)>,
     /// A 2xx of this side that waits for its ACK.
@@ -305,6 +307,7 @@ impl Call {
             keyed: Keyed::default(),
             referred: None,
             was_referred: false,
+            watches: false,
             subscription: None,
             unacknowledged: None,
             ringing: Ringing::default(),
