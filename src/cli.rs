@@ -204,6 +204,8 @@ pub async fn open_store(config: &Config) -> crate::error::Result<Store> {
 pub fn service_settings(config: &Config) -> service::Settings {
     service::Settings {
         data: config.data.clone(),
+        // The settings were refused if it could not be read.
+        roots: local::roots(config).unwrap_or_default(),
         public_url: config.server.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
         allow_private_targets: config.security.allow_private_targets,
         allow_private_agents: config.security.allow_private_agents,

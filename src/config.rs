@@ -30,7 +30,7 @@ pub use behaviour::{
 pub use listen::SipListen;
 pub use notify::Notify;
 pub use server::Server;
-pub use sip::{CODECS, Dtmf, Encryption, OfferedIn, Refer, Sip, SrtpKeys, Switch, parse_ports};
+pub use sip::{CODECS, Dtmf, Encryption, OfferedIn, Refer, Sip, SrtpKeys, SymmetricRtp, parse_ports};
 use source::Source;
 pub use source::{ConfigError, nearest};
 pub use sources::Sources;
@@ -38,7 +38,7 @@ pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer};
 pub use targets::Targets;
 pub use text::{Sms, Text};
 pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164, e164_pattern};
-pub use webrtc::{Pipelines, WebRtc, is_http_address};
+pub use webrtc::{DEFAULT_ANSWER_S, Pipelines, WebRtc, is_http_address};
 pub use websocket::{DialectTable, WebSocket};
 
 /// File that is read when none is named.

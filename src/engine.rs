@@ -58,7 +58,7 @@ pub use self::placement::{
 pub use self::simulated::Answerer;
 pub use ringer_sip::registration::Standing;
 
-use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys};
+use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys, SymmetricRtp};
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
 use crate::transport::sip::names::Resolver;
@@ -86,8 +86,8 @@ pub struct EngineConfig {
     pub srtp: Encryption,
     /// Kind of keys of secure RTP.
     pub srtp_keys: SrtpKeys,
-    /// True if RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
-    pub symmetric_rtp: bool,
+    /// Addresses that RTP is taken from while nothing comes from the agreed one (RFC 4961).
+    pub symmetric_rtp: SymmetricRtp,
     /// Side whose session description comes first in calls that are made.
     pub offer: OfferedIn,
     /// Session interval that calls ask for (RFC 4028), seconds; `None`: they do not ask.

@@ -31,6 +31,7 @@ use crate::model::api_key::Scope;
 use crate::provider::LanguageModel;
 use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
+use crate::provider::tls::Roots;
 use crate::queue::Queue;
 use crate::store::Store;
 use crate::transport::sip::names::Resolver;
@@ -217,6 +218,8 @@ pub struct Settings {
     pub peers: PeerTerms,
     /// The start of voice pipelines.
     pub pipelines: Arc<Pipelines>,
+    /// Authorities that servers of webhooks and agents may be certified by, beside the well-known ones.
+    pub roots: Roots,
     /// True if a message of the agent that it begins to speak interrupts the Digital Human.
     pub yield_to_started_event: bool,
     /// Dialects of WebSockets with settings of their own, by name.
@@ -253,6 +256,7 @@ impl Settings {
             sockets: SocketSettings::default(),
             peers: PeerTerms::default(),
             pipelines: Arc::default(),
+            roots: Roots::default(),
             yield_to_started_event: true,
             dialects: Arc::default(),
         }
@@ -294,7 +298,10 @@ pub struct Service {
 impl Service {
     /// Returns a product over `store`. `live` is asked to end calls.
     pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
-        let poster = Arc::new(Poster::new(Guard::new(settings.allow_private_targets), WEBHOOK_PATIENCE));
+        let poster = Arc::new(Poster::new(
+            Guard::new(settings.allow_private_targets).trusting(&settings.roots),
+            WEBHOOK_PATIENCE,
+        ));
         let settings = Arc::new(settings);
         let (talks, refusals) = (Arc::default(), Arc::default());
         Service { store, clock, settings, live, poster, model: None, talks, refusals }

@@ -3,6 +3,7 @@
 
 pub mod capture;
 pub mod dtls;
+mod keys;
 pub mod news;
 pub mod path;
 pub mod pipeline;

@@ -64,7 +64,7 @@ pub use hop::{ConnectionId, Hop, Transport};
 pub use message::{Message, Method, Request, Response};
 pub use time::Time;
 pub use uri::Uri;
-pub use useragent::{CallEnd, CallEvent, CallKey, EndKind, Invite};
+pub use useragent::{CallEnd, CallEvent, CallKey, EndKind, Invite, Notice};
 
 #[cfg(test)]
 mod tests;

@@ -37,8 +37,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1800);
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3600);
 /// Time after which a flow counts as one that has worked, so that its loss is no failure (RFC 5626 4.5).
 const PROVEN: Duration = Duration::from_secs(120);
-/// Shortest distance of two registrations, whatever the registrar grants.
+/// Shortest distance of two registrations, unless the registrar grants less than twice that.
 const SHORTEST_REFRESH: Duration = Duration::from_secs(5);
+/// Shortest wait after a refresh that failed while the registration still holds.
+const SHORTEST_RETRY: Duration = Duration::from_secs(2);
 /// Age of a look-up at which it is made again.
 const LOOK_UP_AGE: Duration = Duration::from_secs(300);
 /// Distance of datagrams that keep a NAT open where no other request does (RFC 5626 4.4).
@@ -306,6 +308,9 @@ impl Line {
             && registration.until.is_some_and(|until| until <= now)
         {
             registration.until = None;
+            if registration.errand.failures == 0 {
+                registration.errand.state.error = Some("the registration ended before it was refreshed".to_owned());
+            }
             registration.errand.state.change(now, Standing::Down);
         }
         if self.next_ping.is_some_and(|at| at <= now) {
@@ -479,8 +484,11 @@ impl Line {
         match kind {
             Kind::Register => {
                 let wait = back_off(&mut self.ids, failures);
-                let wait = retry_after.map_or(wait, |asked| asked.clamp(SHORTEST_REFRESH, LONGEST_RETRY_AFTER));
                 let Some(registration) = &mut self.registration else { return };
+                // What is granted still holds: another refresh may come in time.
+                let rest = registration.until.map(|until| until.since(now) / 2).filter(|rest| *rest >= SHORTEST_RETRY);
+                let wait = rest.map_or(wait, |rest| wait.min(rest));
+                let wait = retry_after.map_or(wait, |asked| asked.clamp(SHORTEST_REFRESH, LONGEST_RETRY_AFTER));
                 (registration.moved, registration.moves, registration.changes) = (None, 0, 0);
                 if registration.until.is_none() {
                     registration.errand.state.change(now, Standing::Down);

@@ -28,7 +28,7 @@ use crate::hop::{ConnectionId, Hop, Transport};
 use crate::sdp::{Codec, Offer};
 use crate::time::Time;
 use crate::uri::Uri;
-use crate::useragent::{CallEvent, CallKey, Invite};
+use crate::useragent::{CallEvent, CallKey, Invite, Notice};
 
 /// One of the two parties.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -69,6 +69,8 @@ pub struct Pair {
     pub jitter_ms: u64,
     /// Events of both parties, in order.
     pub events: Vec<(Party, CallKey, CallEvent)>,
+    /// Notices of both sides, which are not among the events.
+    pub notices: Vec<(Party, Notice)>,
     /// Every datagram sent: its time, its sender, its first line.
     pub sent: Vec<(Time, Party, String)>,
     /// Every message sent: its sender, its place, its bytes.
@@ -113,6 +115,7 @@ impl Pair {
             delay_ms: 10,
             jitter_ms: 0,
             events: Vec::new(),
+            notices: Vec::new(),
             sent: Vec::new(),
             messages: Vec::new(),
             link: Transport::Udp,
@@ -217,6 +220,7 @@ impl Pair {
             while let Some(output) = self.endpoint(party).poll() {
                 match output {
                     Output::Send { to, bytes, .. } => self.send(party, to, bytes),
+                    Output::Event(_, CallEvent::Notice(notice)) => self.notices.push((party, notice)),
                     Output::Event(key, event) => {
                         if party == Party::Bob {
                             (self.script)(&mut self.bob, self.now, key, &event);

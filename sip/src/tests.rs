@@ -11,6 +11,7 @@ mod failover;
 mod garbage;
 mod login;
 mod media;
+mod notices;
 mod prack;
 mod races;
 mod reinvite;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
 use crate::testing::{invite_to, offer};
-use crate::{CallEvent, CallKey, Endpoint, EndpointConfig, Hop, Output, Time, sdp};
+use crate::{CallEvent, CallKey, Endpoint, EndpointConfig, Hop, Notice, Output, Time, sdp};
 
 /// Returns a body with this description, and the header line before it.
 fn sdp_body(sdp: &str) -> String {
@@ -48,6 +49,7 @@ struct Scripted {
     /// Way by which the other side's messages come; by datagram from `far` when `None`.
     way: Option<Hop>,
     events: Vec<CallEvent>,
+    notices: Vec<Notice>,
     sent: Vec<Message>,
     last_to: SocketAddr,
     last_hop: Hop,
@@ -76,6 +78,7 @@ impl Scripted {
             far,
             way: None,
             events: Vec::new(),
+            notices: Vec::new(),
             sent: Vec::new(),
             last_to: far,
             last_hop: Hop::udp(far),
@@ -138,7 +141,10 @@ impl Scripted {
                 }
                 Output::Event(call, event) => {
                     self.last_call = Some(call);
-                    self.events.push(event);
+                    match event {
+                        CallEvent::Notice(notice) => self.notices.push(notice),
+                        event => self.events.push(event),
+                    }
                 }
             }
         }

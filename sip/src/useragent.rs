@@ -3,7 +3,9 @@
 //! This file has the orders and events of a driver, `state` the state of a call. `caller` places calls, `answerer`
 //! takes them, `prack` makes provisional responses reliable (RFC 3262), `offer` is for an INVITE without an offer.
 //! Parts that both sides share once a dialog exists: `indialog`, `change` (re-INVITE, UPDATE), `timers` (RFC 4028),
-//! `transfer`, `digits`, `login`, and `connection` for the connections in use.
+//! `transfer`, `digits`, `login`, `notice`, and `connection` for the connections in use.
+
+use std::time::Duration;
 
 mod answerer;
 mod bodies;
@@ -13,6 +15,7 @@ mod connection;
 mod digits;
 mod indialog;
 mod login;
+mod notice;
 mod offer;
 mod prack;
 mod state;
@@ -22,6 +25,7 @@ mod transfer;
 use change::Change;
 use digits::Keyed;
 pub(crate) use login::{Challenged, Login};
+pub use notice::Notice;
 use offer::Offered;
 use prack::Ringing;
 pub(crate) use state::Call;
@@ -48,6 +52,9 @@ pub(crate) const SUPPORTED: &str = "100rel, timer, norefersub";
 /// Header fields of the answer to OPTIONS (RFC 3261 11.2).
 pub(crate) const CAPABILITIES: [(&str, &str); 3] =
     [("Allow", ALLOW), ("Accept", "application/sdp"), ("Supported", SUPPORTED)];
+
+/// Time for which a subscription to the outcome of a transfer is promised (`active;expires=60`).
+const SUBSCRIPTION: Duration = Duration::from_secs(60);
 
 /// Returns the extensions that a request requires and that are not understood; `None` when there are none.
 pub(crate) fn unknown_extensions(request: &Request) -> Option<String> {
@@ -233,6 +240,8 @@ pub enum CallEvent {
     },
     /// The connection that an established call was signalled by is closed. The call goes on; its next request opens another one.
     ConnectionLost,
+    /// A fact that changes nothing of the call.
+    Notice(Notice),
     /// The call is over; nothing follows.
     Ended(CallEnd),
 }

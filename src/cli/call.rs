@@ -186,7 +186,9 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
     }
     args.rooms.check(room(&args.to).is_some())?;
     let (target, new_room) = match room(&args.to) {
-        Some(server) => args.rooms.plan(server).map(|(target, new_room)| (Some(target), new_room))?,
+        Some(server) => {
+            args.rooms.plan(server, &args.tls.settings()?.roots).map(|(target, new_room)| (Some(target), new_room))?
+        }
         None => (None, None),
     };
     if let Some(path) = &args.record {
@@ -477,8 +479,8 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
     made.await.map(Some).map_err(|error| error.to_string())
 }
 
-/// Returns the local address from which the target is reached, with a free port, and one more for TCP where that is
-/// spoken there.
+/// Returns the local address from which the target is reached, with a free port, and one more for TCP: large requests go by it
+/// (RFC 3261 18.1.1), and the other side may open a connection of its own for its requests.
 pub(super) async fn local_address(target: &str) -> Result<SipListen, String> {
     if is_socket(target) || pipeline(target).is_some() || room(target).is_some() {
         // No SIP is spoken.
@@ -491,8 +493,7 @@ pub(super) async fn local_address(target: &str) -> Result<SipListen, String> {
     let host = crate::transport::sockets::address_towards(to.address)
         .map_err(|error| format!("{target} is not reachable from here: {error}"))?;
     let free = SocketAddr::new(host, 0);
-    // The other side may open a connection of its own for its requests.
-    let is_tcp = hops.iter().any(|hop| hop.transport == Transport::Tcp);
+    let is_tcp = hops.iter().any(|hop| hop.transport != Transport::Tls);
     Ok(SipListen { tcp: is_tcp.then_some(free), ..free.into() })
 }
 

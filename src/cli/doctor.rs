@@ -113,6 +113,7 @@ pub async fn run(args: Args) -> ExitCode {
         };
         checks.push(server(part, probe(part, form, &remote).await, stands_in));
     }
+    checks.extend(unverified(&config));
     let report = Report::new(checks);
     let out = Out::standard();
     match args.json {
@@ -200,6 +201,15 @@ fn server(part: Part, probed: Result<Probed, Failure>, stands_in: bool) -> Check
     Check { name, ok, purpose, detail: format!("{section}.base_url: {said}"), package: None }
 }
 
+/// Returns the check of hosts whose certificates are not verified; `None` where there are none.
+fn unverified(config: &Config) -> Option<Check> {
+    let hosts = &config.tls.insecure_hosts;
+    let detail =
+        format!("not verified at {} (tls.insecure_hosts): anyone on the way can read and change it", hosts.join(", "));
+    let check = Check { name: "certificates", ok: false, purpose: "calls over TLS", detail, package: None };
+    (!hosts.is_empty()).then_some(check)
+}
+
 fn hearing(calls: usize) -> Check {
     Check {
         name: "hearing",
@@ -280,6 +290,18 @@ mod tests {
         let report = Report::new(vec![check("a", true, Some("a"))]);
         assert!(report.ok && report.install.is_none());
         assert!(report.text().ends_with("Everything is there.\n"));
+    }
+
+    #[test]
+    fn hosts_without_verification_are_told() {
+        let mut config = Config::default();
+        assert_eq!(super::unverified(&config), None);
+        config.tls.insecure_hosts = vec!["a.example:5061".to_owned(), "192.0.2.7:443".to_owned()];
+        let check = super::unverified(&config).expect("it is told");
+        assert!(
+            !check.ok && check.detail.starts_with("not verified at a.example:5061, 192.0.2.7:443 (tls."),
+            "{check:?}"
+        );
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::signals::Signals;
 use super::tls::TlsFlags;
 use super::{count, fail};
 use crate::clock::{Clock, monotonic, new_id};
-use crate::config::{Encryption, OfferedIn, SrtpKeys, most_calls, raise_file_limit};
+use crate::config::{Encryption, OfferedIn, SrtpKeys, SymmetricRtp, most_calls, raise_file_limit};
 use crate::engine::{CallControl, CallHandle, CallReport, CallUpdate, Engine, EngineConfig};
 use crate::tasks::Tasks;
 use crate::transport::sip::names::Resolver;
@@ -143,9 +143,8 @@ impl Args {
             () if self.far && self.rooms.agent_name.is_some() => {
                 Err("--far takes the place of an agent: --agent-name has no effect beside it".to_owned())
             }
-            () if in_rooms && self.tls.is_given() => {
-                Err("--tls-... flags do not hold for the API of a room server: trust its authority in the system"
-                    .to_owned())
+            () if in_rooms && self.tls.is_more_than_roots() => {
+                Err("of the --tls-... flags only --tls-root-file holds for the API of a room server".to_owned())
             }
             () if self.rooms.room.is_some() => Err("--room is for one call: each of these has its own room".to_owned()),
             () => Ok(()),
@@ -160,7 +159,7 @@ pub async fn run(args: Args) -> ExitCode {
             Over::Sip => far::run().await,
             Over::WebSocket => far::websocket::run().await,
             Over::Pipeline => far::pipeline::run().await,
-            Over::Room => far::room::run(&args.rooms, args.room_server().unwrap_or_default()).await,
+            Over::Room => far::room::run(&args.rooms, &args.tls, args.room_server().unwrap_or_default()).await,
         };
     }
     match load(&args).await {
@@ -179,10 +178,13 @@ pub async fn run(args: Args) -> ExitCode {
 async fn load(args: &Args) -> Result<Figures, String> {
     args.check()?;
     let mut stop = Signals::new()?;
-    let rooms = args.room_server().map(|server| args.room_flags().rooms(server)).transpose()?;
+    let tls = args.tls.settings()?;
+    let rooms = args.room_server().map(|server| args.room_flags().rooms(server, &tls.roots)).transpose()?;
     let mut far = match (args.to(), &rooms) {
         (None, _) => Some(FarSide::start(args.over()).await?),
-        (Some(to), Some(rooms)) if args.far => Some(FarSide::start_in_rooms(to, rooms.key()).await?),
+        (Some(to), Some(rooms)) if args.far => {
+            Some(FarSide::start_in_rooms(to, rooms.key(), args.tls.tls_root_file.as_deref()).await?)
+        }
         _ => None,
     };
     let to = args.to().or(far.as_ref().map(|far| far.uri.as_str())).unwrap_or_default().to_owned();
@@ -195,14 +197,14 @@ async fn load(args: &Args) -> Result<Figures, String> {
     }
     let config = EngineConfig {
         sip,
-        tls: args.tls.settings()?,
+        tls,
         rtp_ports: RTP_PORTS,
         advertise: None,
         shards: 0,
         max_calls: most,
         srtp: Encryption::Off,
         srtp_keys: SrtpKeys::default(),
-        symmetric_rtp: false,
+        symmetric_rtp: SymmetricRtp::Off,
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),

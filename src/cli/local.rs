@@ -8,7 +8,9 @@ use ringer_media::codec::Codec;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
-use crate::config::{self, Config, Encryption, OfferedIn, Secret, SipListen, SrtpKeys, most_calls, raise_file_limit};
+use crate::config::{
+    self, Config, Encryption, OfferedIn, Secret, SipListen, SrtpKeys, SymmetricRtp, most_calls, raise_file_limit,
+};
 use crate::engine::{Engine, EngineConfig, Speech};
 use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
 use crate::provider::piper::PiperSpeech;
@@ -314,7 +316,7 @@ pub async fn engine_with(
         max_calls,
         srtp: Encryption::Off,
         srtp_keys: SrtpKeys::default(),
-        symmetric_rtp: false,
+        symmetric_rtp: SymmetricRtp::Off,
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),

@@ -24,10 +24,9 @@ pub struct TlsFlags {
 }
 
 impl TlsFlags {
-    /// True if any of them is given.
-    pub fn is_given(&self) -> bool {
-        let files = [&self.tls_root_file, &self.tls_certificate, &self.tls_key];
-        files.iter().any(|file| file.is_some()) || !self.tls_insecure_host.is_empty()
+    /// True if any of them is given beside the authorities.
+    pub fn is_more_than_roots(&self) -> bool {
+        self.tls_certificate.is_some() || self.tls_key.is_some() || !self.tls_insecure_host.is_empty()
     }
 
     /// Reads the files that the flags name.

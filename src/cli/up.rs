@@ -21,7 +21,7 @@ use crate::agent::{self, Fault};
 use crate::api::rate::Rates;
 use crate::api::{self, ConnectionLimits, Part, Parts, Patience, Setup};
 use crate::clock::{self, Clock};
-use crate::config::{self, Config, SipListen, Switch};
+use crate::config::{self, Config, SipListen};
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{Engine, EngineConfig, Placement, Speech};
 use crate::jobs::{Workers, Workshop};
@@ -375,7 +375,7 @@ async fn start_engine(
         max_calls: config.limits.max_calls,
         srtp: config.sip.srtp,
         srtp_keys: config.sip.srtp_keys,
-        symmetric_rtp: config.sip.symmetric_rtp == Switch::On,
+        symmetric_rtp: config.sip.symmetric_rtp,
         offer: config.sip.offer,
         session_interval_s: Some(config.sip.session_interval_s).filter(|seconds| *seconds > 0),
         forwarding: Forwarding::from(&config.sip),

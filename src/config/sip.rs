@@ -36,8 +36,8 @@ pub struct Sip {
     pub srtp: Encryption,
     /// Kind of keys of secure RTP.
     pub srtp_keys: SrtpKeys,
-    /// `on`: RTP is accepted from another port of the agent's host when nothing comes from the port in its SDP.
-    pub symmetric_rtp: Switch,
+    /// Addresses that RTP is taken from while nothing comes from the one in the agent's description.
+    pub symmetric_rtp: SymmetricRtp,
     /// Side whose session description comes first in outgoing calls.
     pub offer: OfferedIn,
     /// Session interval that outgoing calls ask for, in seconds (RFC 4028): 90 to 86400; 0: they do not ask.
@@ -120,15 +120,17 @@ const SHORTEST_SESSION_S: u32 = 90;
 /// Longest session interval that calls may ask for, in seconds: a day.
 const LONGEST_SESSION_S: u64 = 86_400;
 
-/// Switch of a rule.
+/// Other addresses that RTP is taken from (RFC 4961), while nothing comes from the agreed one.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Switch {
-    /// The rule is not followed.
+pub enum SymmetricRtp {
+    /// None: RTP of other addresses is counted, and warned of.
     #[default]
     Off,
-    /// The rule is followed.
+    /// Other ports of the agreed host.
     On,
+    /// Every address that has sent packets of one source in a row, of other hosts too.
+    Any,
 }
 
 /// Reaction of a call to a transfer (SIP REFER) that does not end it.
@@ -154,7 +156,7 @@ impl Default for Sip {
             dtmf: Dtmf::Rtp,
             srtp: Encryption::Off,
             srtp_keys: SrtpKeys::Sdes,
-            symmetric_rtp: Switch::Off,
+            symmetric_rtp: SymmetricRtp::Off,
             offer: OfferedIn::Invite,
             session_interval_s: 0,
             refer: Refer::Refuse,
@@ -201,11 +203,12 @@ impl Sip {
         };
         from.read_parsed("sip.srtp_keys", "one of sdes, dtls, any", keys, &mut self.srtp_keys);
         let switch = |text: &str| match text {
-            "off" => Some(Switch::Off),
-            "on" => Some(Switch::On),
+            "off" => Some(SymmetricRtp::Off),
+            "on" => Some(SymmetricRtp::On),
+            "any" => Some(SymmetricRtp::Any),
             _ => None,
         };
-        from.read_parsed("sip.symmetric_rtp", "off or on", switch, &mut self.symmetric_rtp);
+        from.read_parsed("sip.symmetric_rtp", "off, on or any", switch, &mut self.symmetric_rtp);
         let offer = |text: &str| match text {
             "invite" => Some(OfferedIn::Invite),
             "answer" => Some(OfferedIn::Answer),

@@ -26,7 +26,7 @@ enum Entry {
     Below(String),
     /// An address or a network.
     Network(Network),
-    /// Numbers that begin with these digits.
+    /// Numbers that begin with these digits, at the host of the call or without a host (`tel:`).
     Prefix(String),
 }
 
@@ -40,10 +40,12 @@ impl Targets {
         read.collect::<Result<_, _>>().map(Targets)
     }
 
-    /// True if an entry holds the host (a name, or an address with or without brackets), or the user as a `+` number.
+    /// True if an entry holds the host (a name, or an address with or without brackets), or the user as a `+` number. A number alone
+    /// opens no other host: it holds at `own`, the host of the call, and where `host` is empty.
     ///
     /// Dots, hyphens and parentheses of a number do not count.
-    pub fn allow(&self, host: &str, user: Option<&str>) -> bool {
+    pub fn allow(&self, host: &str, user: Option<&str>, own: Option<&str>) -> bool {
+        let is_own = host.is_empty() || own.is_some_and(|own| is_same_host(own, host));
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let address = host.trim_start_matches('[').trim_end_matches(']').parse().map(|ip: IpAddr| ip.to_canonical());
         let number = user.and_then(number);
@@ -51,9 +53,14 @@ impl Targets {
             Entry::Host(name) => *name == host,
             Entry::Below(name) => host.len() > name.len() && host.ends_with(name),
             Entry::Network(network) => address.as_ref().is_ok_and(|address| network.holds(*address)),
-            Entry::Prefix(prefix) => number.as_ref().is_some_and(|number| number.starts_with(prefix)),
+            Entry::Prefix(prefix) => is_own && number.as_ref().is_some_and(|number| number.starts_with(prefix)),
         })
     }
+}
+
+fn is_same_host(one: &str, other: &str) -> bool {
+    let plain = |host: &str| host.trim_end_matches('.').trim_matches(['[', ']']).to_ascii_lowercase();
+    plain(one) == plain(other)
 }
 
 /// Returns a number without separators; `None` for a text that is no number with `+`.
@@ -121,7 +128,7 @@ mod tests {
     fn entries_hold_hosts_and_numbers() {
         let check = |entry: &str, host: &str, user: &str, expect: bool| {
             let targets = Targets::parse(&[entry.to_owned()]).expect("it is a target");
-            assert_eq!(targets.allow(host, Some(user)), expect, "{entry}: {user}@{host}");
+            assert_eq!(targets.allow(host, Some(user), Some("pbx.example.com")), expect, "{entry}: {user}@{host}");
         };
         check("pbx.example.com", "PBX.example.com", "bob", true);
         check("PBX.example.com", "pbx.example.com.", "bob", true);
@@ -146,8 +153,13 @@ mod tests {
         check("+4989", "pbx.example.com", "498912345", false);
         check("+4989", "pbx.example.com", "+4989x", false);
         check("+4989", "", "+498912345", true);
+        check("+4989", "PBX.example.com.", "+498912345", true);
+        check("+4989", "evil.example", "+498912345", false);
+        check("+4989", "192.0.2.66", "+498912345", false);
+        let prefix = Targets::parse(&["+4989".to_owned()]).expect("it is a target");
+        assert!(!prefix.allow("pbx.example.com", Some("+498912345"), None), "the host of the call is not known");
         let nobody = Targets::default();
-        assert!(!nobody.allow("pbx.example.com", Some("+498912345")) && !nobody.allow("192.0.2.7", None));
+        assert!(!nobody.allow("pbx.example.com", Some("+498912345"), None) && !nobody.allow("192.0.2.7", None, None));
     }
 
     #[test]

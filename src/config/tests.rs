@@ -97,14 +97,26 @@ fn how_calls_begin_is_read() {
 #[test]
 fn targets_that_calls_may_be_sent_on_to_are_read() {
     let nothing = read_config("", &[], &[]).expect("defaults").sip;
-    assert!(!nothing.redirects.allow("192.0.2.7", None) && !nothing.refer_targets.allow("192.0.2.7", None));
+    assert!(
+        !nothing.redirects.allow("192.0.2.7", None, Some("h"))
+            && !nothing.refer_targets.allow("192.0.2.7", None, Some("h"))
+    );
     let file = "[sip]\nrefer = 'follow'\nrefer_targets = ['*.example.com', '+49']\nredirects = ['192.0.2.0/24']";
     let sip = read_config(file, &[], &[]).expect("all are allowed").sip;
     assert_eq!(sip.refer, Refer::Follow);
-    assert!(sip.refer_targets.allow("a.example.com", None) && !sip.refer_targets.allow("192.0.2.7", None));
-    assert!(sip.redirects.allow("192.0.2.7", None) && !sip.redirects.allow("a.example.com", Some("+491")));
+    assert!(
+        sip.refer_targets.allow("a.example.com", None, Some("h"))
+            && !sip.refer_targets.allow("192.0.2.7", None, Some("h"))
+    );
+    assert!(
+        sip.redirects.allow("192.0.2.7", None, Some("h"))
+            && !sip.redirects.allow("a.example.com", Some("+491"), Some("h"))
+    );
     let sip = read_config("", &[("RINGER_SIP_REDIRECTS", "pbx.example.com, +1")], &[]).expect("all are allowed").sip;
-    assert!(sip.redirects.allow("PBX.example.com", None) && sip.redirects.allow("h", Some("+15550001")));
+    assert!(
+        sip.redirects.allow("PBX.example.com", None, Some("h"))
+            && sip.redirects.allow("h", Some("+15550001"), Some("h"))
+    );
     for key in ["refer_targets", "redirects"] {
         let why =
             read_config(&format!("[sip]\n{key} = ['a.example', 'b.example:5060']"), &[], &[]).expect_err("no target");

@@ -31,8 +31,11 @@ pub struct WebRtc {
     pub bind: Vec<IpAddr>,
 }
 
+/// Default of `p2.answer_timeout_s`, seconds: a pipeline may load models before it answers.
+pub const DEFAULT_ANSWER_S: u32 = 60;
+
 /// Settings of voice pipelines: `[p2]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pipelines {
     /// Base URL of the request that starts a pipeline: `POST START/{P2_agent_name}/start`; `None`: there is none.
     pub start_url: Option<String>,
@@ -41,6 +44,14 @@ pub struct Pipelines {
     /// True if a `P2_agent_name` with `http://` or `https://` is the base address of the agent's own pipeline. `ringer run` sets it
     /// for its own engine, whose suites name pipelines by their addresses.
     pub named_by_address: bool,
+    /// Time limit in seconds for the answer to an offer and to the request that starts a pipeline, 1 to 600.
+    pub answer_timeout_s: u32,
+}
+
+impl Default for Pipelines {
+    fn default() -> Pipelines {
+        Pipelines { start_url: None, start_body: None, named_by_address: false, answer_timeout_s: DEFAULT_ANSWER_S }
+    }
 }
 
 impl WebRtc {
@@ -78,6 +89,7 @@ impl Pipelines {
         let table: Map<String, Value> = from.table("p2.start_body");
         self.start_body = (!table.is_empty()).then_some(Value::Object(table));
         from.boolean("p2.named_by_address", &mut self.named_by_address);
+        from.whole("p2.answer_timeout_s", 1..=600, &mut self.answer_timeout_s);
     }
 }
 
@@ -155,6 +167,7 @@ mod tests {
             ("[webrtc]\nbind = ['host.example']", "webrtc.bind"),
             ("[webrtc]\nservers = 3", "unknown setting webrtc.servers"),
             ("[p2]\nstart_url = 'ftp://h'", "p2.start_url"),
+            ("[p2]\nanswer_timeout_s = 0", "p2.answer_timeout_s"),
         ] {
             let why = config_of(text).expect_err("it is refused");
             assert!(why.contains(key), "{text}: {why}");

@@ -154,8 +154,6 @@ pub(super) struct CallTask {
     /// The call connected, and is not told to be before there are keys.
     unsaid: Option<i64>,
     ending: Option<Ending>,
-    /// RTP is taken from here instead of the agreed address.
-    moved_to: Option<std::net::SocketAddr>,
     wanted: WordNeeds,
     guard: Guard,
     looking: Looking,
@@ -213,7 +211,6 @@ impl CallTask {
             keys,
             unsaid: None,
             ending: None,
-            moved_to: None,
             wanted,
             guard,
             looking: Looking::default(),
@@ -412,12 +409,11 @@ impl CallTask {
             FromShard::Ears(_, from) => self.effects.ears_from(from),
             FromShard::Event(_, event) => self.event(event).await,
             FromShard::Ended(_, ending) => self.ending = Some(*ending),
-            FromShard::Moved(_, found) => {
-                let agreed = self.port.peer().address.clone().unwrap_or_default();
-                self.moved_to = Some(found);
-                self.files
-                    .warnings
-                    .push(format!("RTP came from {found}, not from {agreed} as agreed, and was taken from there"));
+            FromShard::Stranger(_, stranger) => {
+                if let Port::Sip(port) = &mut self.port {
+                    port.take_stranger(stranger);
+                }
+                self.drain_port().await;
             }
             FromShard::Handshakes(_) => {
                 self.keys.iter_mut().for_each(Keys::receive);
@@ -500,12 +496,8 @@ impl CallTask {
         self.files.warnings.extend(self.files.signalled.warning());
         self.files.warnings.extend(self.effects.warnings());
         self.files.warnings.extend(self.refused_warning());
-        if ending.quality.foreign_address > 0 && self.moved_to.is_none() {
-            let agreed = self.port.peer().address.clone().unwrap_or_default();
-            self.files.warnings.push(format!(
-                "{} datagrams came to the media port from other addresses than {agreed}, and were ignored (sip.symmetric_rtp)",
-                ending.quality.foreign_address
-            ));
+        if let Port::Sip(port) = &self.port {
+            self.files.warnings.extend(port.strangers_warning(ending.quality.foreign_address));
         }
         let speaker = self.effects.speaker().await;
         // A call of hours has a long journal, and other calls wait for this thread.

@@ -6,6 +6,7 @@ mod room;
 mod socket;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -212,14 +213,15 @@ impl Engine {
             IncomingChannel::WebSocket(socket) => return self.answer_socket(*socket, placement),
             IncomingChannel::Pipeline(line) => return self.answer_pipeline(line, placement),
         };
-        let (room, sockets, port) = match self.prepare_answer(&dialog, incoming.call_id, &placement.destination) {
-            Ok(ready) => ready,
-            Err(why) => {
-                let refusal = if why == PlaceError::Full { Refusal::Busy } else { Refusal::NoMedia };
-                self.services.sip.order(dialog.key, refusal.into()).await;
-                return Err(why);
-            }
-        };
+        let (room, sockets, port) =
+            match self.prepare_answer(&dialog, incoming.call_id, incoming.source, &placement.destination) {
+                Ok(ready) => ready,
+                Err(why) => {
+                    let refusal = if why == PlaceError::Full { Refusal::Busy } else { Refusal::NoMedia };
+                    self.services.sip.order(dialog.key, refusal.into()).await;
+                    return Err(why);
+                }
+            };
         if let Destination::Incoming(terms) = &mut placement.destination {
             terms.user = incoming.called;
         }
@@ -267,6 +269,7 @@ impl Engine {
         &self,
         dialog: &IncomingDialog,
         call_id: String,
+        source: SocketAddr,
         terms: &Destination,
     ) -> Result<(CallPermit, MediaSockets, SipPort), PlaceError> {
         let room = self.services.permit()?;
@@ -276,6 +279,7 @@ impl Engine {
         let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, terms.guard());
         let mut port = port.map_err(PlaceError::NoMedia)?;
         port.set_transport(dialog.transport);
+        port.set_source(source, dialog.transport);
         Ok((room, sockets, port))
     }
 

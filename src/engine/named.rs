@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::{CallReport, CallUpdate, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
 use crate::clock::Clock;
-use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys};
+use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys, SymmetricRtp};
 use crate::human::{self, Profile};
 use crate::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use crate::provider::guard::Guard;
@@ -37,7 +37,7 @@ pub(super) fn config(listen: &str, names: Resolver) -> EngineConfig {
         max_calls: 10,
         srtp: Encryption::Off,
         srtp_keys: SrtpKeys::default(),
-        symmetric_rtp: false,
+        symmetric_rtp: SymmetricRtp::Off,
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),

@@ -37,9 +37,10 @@ use super::pace::{MEDIA_PRIORITY, prefer_timing, sleep_until};
 use super::packet_tap::PacketTap;
 use super::recording_ring::{RecordingRing, RecordingRings};
 use crate::clock::monotonic;
+use crate::config::SymmetricRtp;
 use crate::transport::dtls::{QueueWriter, is_dtls};
 use crate::transport::path::MediaPath;
-use crate::transport::sockets::{Batch, KernelClock};
+use crate::transport::sockets::{Batch, KernelClock, Stranger};
 
 /// Phases of a tick.
 const SLOTS: usize = 20;
@@ -85,8 +86,8 @@ pub(super) struct LiveCall {
     /// Recorded frames that found no room.
     pub dropped_frames: u64,
     pub ticks: u32,
-    /// True if RTP is taken from another port of the agreed host when nothing comes from the agreed one.
-    pub symmetric: bool,
+    /// Addresses that RTP is taken from while nothing comes from the agreed one.
+    pub symmetric: SymmetricRtp,
 }
 
 /// Message to a media thread.
@@ -110,8 +111,8 @@ pub(super) enum FromShard {
     Control(CallNo, Control),
     /// Effect of a call, with the number of samples written to the tap so far.
     Effect(CallNo, EffectId, Effect, u64),
-    /// RTP of this address is taken instead of that of the agreed one.
-    Moved(CallNo, std::net::SocketAddr),
+    /// RTP comes from this address, which is not the agreed one.
+    Stranger(CallNo, Stranger),
     /// Frames wait in the call's ring.
     Frames(CallNo),
     /// Datagrams of handshakes wait in the call's queue.
@@ -408,7 +409,7 @@ impl Shard {
         if live.ticks.is_multiple_of(RTCP_EVERY)
             && let Some(found) = sockets.look_at_strangers(live.symmetric)
         {
-            tell(&mut self.messages, &mut self.backlog, &self.shared, FromShard::Moved(live.no, found));
+            tell(&mut self.messages, &mut self.backlog, &self.shared, FromShard::Stranger(live.no, found));
         }
         if live.ticks.is_multiple_of(RTCP_EVERY) || live.awaits_reports {
             while let Some(bytes) = sockets.receive_rtcp(&mut self.report[..]) {

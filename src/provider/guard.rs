@@ -16,7 +16,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect;
 use url::{Host, Url};
 
-use super::tls::install_tls;
+use super::tls::{Roots, install_tls};
 
 /// Time limit for looking up a name when a URL is saved.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
@@ -66,6 +66,7 @@ pub struct Guard {
     rule: Arc<Rule>,
     names: Arc<LookUp>,
     has_own_names: bool,
+    roots: Roots,
 }
 
 impl fmt::Debug for Guard {
@@ -82,7 +83,14 @@ impl Guard {
 
     /// Lets through what `rule` says.
     pub fn by(rule: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Guard {
-        Guard { rule: Arc::new(rule), names: Arc::new(|name| Box::pin(system_names(name))), has_own_names: false }
+        let names: Arc<LookUp> = Arc::new(|name| Box::pin(system_names(name)));
+        Guard { rule: Arc::new(rule), names, has_own_names: false, roots: Roots::default() }
+    }
+
+    /// Has clients believe certificates of these authorities, too.
+    #[must_use]
+    pub fn trusting(self, roots: &Roots) -> Guard {
+        Guard { roots: roots.clone(), ..self }
     }
 
     /// Looks names up by `names` and not by the system.
@@ -151,7 +159,7 @@ impl Guard {
     pub fn client(&self) -> reqwest::Result<reqwest::Client> {
         install_tls();
         let builder = reqwest::Client::builder().no_proxy().redirect(redirect::Policy::none());
-        builder.connect_timeout(CONNECTS_WITHIN).dns_resolver(Arc::new(self.clone())).build()
+        self.roots.build(builder.connect_timeout(CONNECTS_WITHIN).dns_resolver(Arc::new(self.clone())))
     }
 }
 

@@ -3,9 +3,16 @@
 use std::path::Path;
 use std::sync::{Arc, Once};
 
-use rustls::pki_types::CertificateDer;
+use reqwest::redirect;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+/// Most redirects of one request that are followed.
+const MOST_REDIRECTS: usize = 5;
 
 /// Chooses the cryptography of all HTTP clients of this process; one has to be chosen before the first client is made.
 pub fn install_tls() {
@@ -16,7 +23,8 @@ pub fn install_tls() {
     });
 }
 
-/// Authorities beside the well-known ones; none unless they were read.
+/// Authorities beside the well-known ones; none unless they were read. A server's own certificate may be among them: it is then
+/// pinned, so that a self-signed one is believed for the names that it has.
 #[derive(Clone, Debug, Default)]
 pub struct Roots(Arc<[CertificateDer<'static>]>);
 
@@ -40,12 +48,21 @@ impl Roots {
         Ok(Roots(all.into()))
     }
 
-    /// Returns a client of HTTP that trusts these, too.
+    /// Returns a client of HTTP that trusts these, too. Its requests carry keys: a redirect to another place is not followed.
     pub(super) fn trusted_by(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
-        let with = |client: reqwest::ClientBuilder, root: &CertificateDer<'_>| {
-            reqwest::Result::Ok(client.add_root_certificate(reqwest::Certificate::from_der(root)?))
-        };
-        self.0.iter().try_fold(client, with)?.build()
+        self.build(client.redirect(redirect::Policy::custom(within_one_place)))
+    }
+
+    /// Returns a client of HTTP that trusts these, too.
+    pub(super) fn build(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
+        match self.client() {
+            Some(config) => {
+                let mut config = Arc::unwrap_or_clone(config);
+                config.alpn_protocols = [&b"h2"[..], b"http/1.1"].map(<[u8]>::to_vec).into();
+                client.use_preconfigured_tls(config).build()
+            }
+            None => client.build(),
+        }
     }
 
     /// Returns a TLS configuration for clients that trust these authorities too. `None`: only the well-known ones,
@@ -54,7 +71,28 @@ impl Roots {
         if self.0.is_empty() {
             return None;
         }
-        Some(Arc::new(ClientConfig::builder().with_root_certificates(self.store()).with_no_client_auth()))
+        Some(Arc::new(self.config()))
+    }
+
+    /// Returns a TLS configuration for clients that trust the well-known authorities and these, for the names of hosts.
+    pub(crate) fn config(&self) -> ClientConfig {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(self.store()), provider.clone()).build();
+        let usual = usual.expect("the well-known authorities are there");
+        let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = versions.expect("ring has both versions").dangerous();
+        config.with_custom_certificate_verifier(Arc::new(Pinning { usual, roots: self.clone() })).with_no_client_auth()
+    }
+
+    /// True if `certificate`, which was refused for this error, is one of these itself and within its time. Its names are still to
+    /// be checked.
+    pub(crate) fn pins(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
+        use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+        let untimely = matches!(
+            error,
+            Error::InvalidCertificate(Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. })
+        );
+        !untimely && self.0.iter().any(|root| root == certificate)
     }
 
     /// Returns the well-known authorities with these.
@@ -62,6 +100,65 @@ impl Roots {
         let mut store = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         store.add_parsable_certificates(self.0.iter().cloned());
         store
+    }
+}
+
+/// Follows a redirect to the same scheme, host and port; any other is the answer.
+fn within_one_place(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let place = |url: &url::Url| url.origin();
+    let is_same = attempt.previous().last().is_some_and(|before| place(before) == place(attempt.url()));
+    match attempt.previous().len() {
+        MOST_REDIRECTS.. => attempt.error("too many redirects"),
+        _ if is_same => attempt.follow(),
+        _ => attempt.stop(),
+    }
+}
+
+/// Judge of the certificates of servers, which takes those that the settings name themselves.
+#[derive(Debug)]
+struct Pinning {
+    usual: Arc<WebPkiServerVerifier>,
+    roots: Roots,
+}
+
+impl ServerCertVerifier for Pinning {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(error) if self.roots.pins(end_entity, &error) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            judged => judged,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
     }
 }
 

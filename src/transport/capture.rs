@@ -1,5 +1,5 @@
-//! Datagrams as the blocks of a packet capture (pcapng, draft-ietf-opsawg-pcapng): one interface, whose packets begin with their
-//! IP header, with times in microseconds.
+//! Datagrams and segments of streams as the blocks of a packet capture (pcapng, draft-ietf-opsawg-pcapng): one interface, whose
+//! packets begin with their IP header, with times in microseconds.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -11,8 +11,14 @@ const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
 /// Bytes of a packet's block before the packet.
 const BEFORE: usize = 28;
-/// UDP in an IP header.
+/// UDP and TCP in an IP header.
 const UDP: u8 = 17;
+const TCP: u8 = 6;
+/// Bytes of the headers of UDP and of TCP without options.
+const UDP_HEADER: usize = 8;
+const TCP_HEADER: usize = 20;
+/// Data offset of five words, with the flags ACK and PSH (RFC 9293 3.1).
+const PUSHED: u16 = 0x5018;
 const HOPS: u8 = 64;
 
 /// A datagram and how it went.
@@ -26,6 +32,15 @@ pub struct Datagram<'a> {
     pub to: SocketAddr,
     /// Payload, at most 65 000 bytes.
     pub payload: &'a [u8],
+}
+
+/// Place of a segment in its stream.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Number of the segment's first byte.
+    pub sequence: u32,
+    /// Number of the next byte that is expected of the other side.
+    pub acknowledged: u32,
 }
 
 /// Returns the first blocks of a capture: a section of version 1.0 and unspecified length, and its one interface.
@@ -44,7 +59,17 @@ fn block(out: &mut Vec<u8>, kind: u32, body: &[u8]) {
 impl Datagram<'_> {
     /// Appends it with its headers (RFC 768, 791, 8200) as a block. Allocates only where `out` has no room.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let length = (8 + self.payload.len()) as u16;
+        self.write_packet(out, None);
+    }
+
+    /// Appends the payload as a segment of a TCP connection between the two addresses (RFC 9293), as [`Datagram::write`] does.
+    pub fn write_segment(&self, position: Position, out: &mut Vec<u8>) {
+        self.write_packet(out, Some(position));
+    }
+
+    fn write_packet(&self, out: &mut Vec<u8>, position: Option<Position>) {
+        let (protocol, header) = if position.is_some() { (TCP, TCP_HEADER) } else { (UDP, UDP_HEADER) };
+        let length = (header + self.payload.len()) as u16;
         let (addresses, width) = self.addresses();
         let addresses = &addresses[..2 * width];
         let headers = if width == 4 { 20 } else { 40 };
@@ -58,27 +83,41 @@ impl Datagram<'_> {
         if width == 4 {
             out.extend_from_slice(&[0x45, 0]);
             out.extend_from_slice(&(20 + length).to_be_bytes());
-            out.extend_from_slice(&[0, 0, 0x40, 0, HOPS, UDP, 0, 0]);
+            out.extend_from_slice(&[0, 0, 0x40, 0, HOPS, protocol, 0, 0]);
         } else {
             out.extend_from_slice(&[0x60, 0, 0, 0]);
             out.extend_from_slice(&length.to_be_bytes());
-            out.extend_from_slice(&[UDP, HOPS]);
+            out.extend_from_slice(&[protocol, HOPS]);
         }
         out.extend_from_slice(addresses);
         if width == 4 {
             let sum = fold(sum(&out[ip..]));
             out[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());
         }
-        let udp = out.len();
-        for word in [self.from.port(), self.to.port(), length, 0] {
-            out.extend_from_slice(&word.to_be_bytes());
-        }
+        let begin = out.len();
+        let checksum_at = begin + self.write_header(length, position, out);
         out.extend_from_slice(self.payload);
         // With the addresses, the protocol and the length: the pseudo header.
-        let sum = fold(sum(&out[udp..]) + sum(addresses) + u32::from(UDP) + u32::from(length));
-        out[udp + 6..udp + 8].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
+        let sum = fold(sum(&out[begin..]) + sum(addresses) + u32::from(protocol) + u32::from(length));
+        out[checksum_at..checksum_at + 2].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
         out.resize(out.len() + captured.next_multiple_of(4) - captured, 0);
         out.extend_from_slice(&whole.to_le_bytes());
+    }
+
+    /// Appends the header of UDP or TCP without its checksum. Returns the place of that in the header.
+    fn write_header(&self, length: u16, position: Option<Position>, out: &mut Vec<u8>) -> usize {
+        let mut words = |words: &[u16]| words.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+        words(&[self.from.port(), self.to.port()]);
+        let Some(Position { sequence, acknowledged }) = position else {
+            words(&[length, 0]);
+            return 6;
+        };
+        let halves = |number: u32| [(number >> 16) as u16, number as u16];
+        words(&halves(sequence));
+        words(&halves(acknowledged));
+        // The window is as large as it can be; checksum and urgent pointer follow.
+        words(&[PUSHED, u16::MAX, 0, 0]);
+        16
     }
 
     /// Returns both addresses one behind the other, and the bytes of each.
@@ -155,6 +194,16 @@ mod tests {
                 }
                 let pseudo = sum(&packet[if headers == 20 { 12 } else { 8 }..headers]);
                 assert_eq!(fold(pseudo + u32::from(UDP) + udp.len() as u32 + sum(udp)), 0);
+                let mut out = Vec::new();
+                let position = Position { sequence: 0xffff_fffe, acknowledged: 7 };
+                Datagram { at_us: 1, from, to, payload }.write_segment(position, &mut out);
+                let packet = &out[BEFORE..][..headers + TCP_HEADER + payload.len()];
+                assert_eq!((out.len() % 4, packet[if headers == 20 { 9 } else { 6 }]), (0, TCP));
+                let tcp = &packet[headers..];
+                assert_eq!((&tcp[4..12], &tcp[TCP_HEADER..]), (&[0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 7][..], payload));
+                assert_eq!((tcp[12] >> 4, u16::from_be_bytes([tcp[0], tcp[1]])), (5, from.port()));
+                let pseudo = sum(&packet[if headers == 20 { 12 } else { 8 }..headers]);
+                assert_eq!(fold(pseudo + u32::from(TCP) + tcp.len() as u32 + sum(tcp)), 0);
             }
         }
     }

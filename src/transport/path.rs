@@ -6,6 +6,7 @@ use ringer_media::packet_rings::PacketRings;
 use ringer_media::rings::FrameRings;
 
 use super::sockets::MediaSockets;
+use crate::config::SymmetricRtp;
 
 /// Media of one call, as a media thread sees it.
 pub enum MediaPath {
@@ -22,7 +23,7 @@ impl MediaPath {
     pub fn add_to(&mut self, quality: &mut Quality) {
         match self {
             MediaPath::Udp(sockets) => {
-                sockets.look_at_strangers(false);
+                sockets.look_at_strangers(SymmetricRtp::Off);
                 quality.foreign_address = sockets.foreign_datagrams();
             }
             MediaPath::Rings(rings) => quality.late_frames += rings.lost_frames(),

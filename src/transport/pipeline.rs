@@ -18,7 +18,7 @@ pub(crate) use self::session::hung_up;
 pub use self::session::{Order, Pipeline, PipelineEnd, PipelineNews, start};
 pub use self::wire::{Answer, OfferRequest, PatchRequest, Started, read_offer};
 use super::webrtc::PeerFault;
-use crate::config::Secret;
+use crate::config::{DEFAULT_ANSWER_S, Secret};
 use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
 
 /// Attempts of each request.
@@ -38,7 +38,14 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Patience {
-        Patience { request: Duration::from_secs(10), connection: Duration::from_secs(15) }
+        Patience::answered_within(DEFAULT_ANSWER_S)
+    }
+}
+
+impl Patience {
+    /// Returns the limits where a request is answered within this many seconds (`p2.answer_timeout_s`).
+    pub fn answered_within(seconds: u32) -> Patience {
+        Patience { request: Duration::from_secs(seconds.into()), connection: Duration::from_secs(15) }
     }
 }
 
@@ -86,6 +93,8 @@ pub enum Step {
 pub enum Reason {
     /// No answer over HTTP that can be read; why.
     NoAnswer(String),
+    /// No answer over HTTP within this time: one may still come, and with it a pipeline that another request would double.
+    Late(Duration),
     /// An answer of this status.
     Status(u16),
     /// An answer that says something else than was asked for; what.
@@ -140,7 +149,7 @@ impl PipelineFault {
                         | PeerFault::Unreached(..)
                 )
             }
-            Reason::Unusable(_) | Reason::Room | Reason::Local(_) | Reason::Agent(_) => false,
+            Reason::Late(_) | Reason::Unusable(_) | Reason::Room | Reason::Local(_) | Reason::Agent(_) => false,
         }
     }
 }
@@ -153,6 +162,7 @@ impl fmt::Display for PipelineFault {
             Step::Call => "connection to the pipeline: ",
         })?;
         match &self.reason {
+            Reason::Late(within) => write!(f, "no answer within {} s (p2.answer_timeout_s)", within.as_secs_f32()),
             Reason::NoAnswer(why) | Reason::Local(why) | Reason::Agent(why) => f.write_str(why),
             Reason::Status(status) => write!(f, "it answered {status}"),
             Reason::Unusable(why) => write!(f, "its answer {why}"),
@@ -181,7 +191,9 @@ mod tests {
             check(step, Reason::Status(429), "CUSTOMER_CONCURRENCY_LIMIT", false);
             check(step, Reason::Status(404), failed, false);
             check(step, Reason::Status(500), failed, true);
-            check(step, Reason::NoAnswer("no answer within 10000 ms".into()), failed, true);
+            check(step, Reason::NoAnswer("no connection within 5000 ms".into()), failed, true);
+            // It may have started a pipeline.
+            check(step, Reason::Late(Duration::from_secs(60)), failed, false);
             check(step, Reason::Unusable("is no JSON".into()), failed, false);
             check(step, Reason::Local("no socket".into()), "BRIDGE_PRE_START_FAILED", false);
         }

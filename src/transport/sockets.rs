@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ringer_media::time::Time;
 
 use super::strangers::Strangers;
+use crate::config::SymmetricRtp;
 
 /// Datagrams read by one system call.
 const BATCH: usize = 8;
@@ -35,6 +36,15 @@ pub struct MediaSockets {
     is_heard: bool,
     /// True if reports leave from the port of RTP (RFC 5761).
     is_shared: bool,
+}
+
+/// An address that sends RTP and is not the agreed one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Stranger {
+    /// The call's RTP goes there, and is taken from there, from now on.
+    Taken(SocketAddr),
+    /// Its RTP is not heard.
+    Ignored(SocketAddr),
 }
 
 /// Hands out port pairs.
@@ -114,21 +124,32 @@ impl MediaSockets {
         self.rtcp.connect(rtcp)
     }
 
-    /// Takes what has come to the RTP port from other addresses, to be called now and then. With `symmetric`, an address of the same
-    /// host whose RTP is believed is taken while nothing comes from the agreed one; it is returned.
-    pub fn look_at_strangers(&mut self, symmetric: bool) -> Option<SocketAddr> {
+    /// Takes what has come to the RTP port from other addresses, to be called now and then. An address whose RTP is believed and that
+    /// the rule has is taken while nothing comes from the agreed one. One that is not taken is returned once.
+    pub fn look_at_strangers(&mut self, rule: SymmetricRtp) -> Option<Stranger> {
         let was_heard = std::mem::take(&mut self.is_heard);
         let strangers = self.strangers.as_mut()?;
         strangers.look();
-        let found = strangers.trusted_address().filter(|_| symmetric && !was_heard)?;
+        let found = strangers.trusted_address()?;
         let agreed = self.rtp.peer_addr().ok()?;
-        if found == agreed || found.ip() != agreed.ip() {
+        if found == agreed {
+            return None;
+        }
+        let is_covered = match rule {
+            SymmetricRtp::Off => false,
+            SymmetricRtp::On => found.ip() == agreed.ip(),
+            SymmetricRtp::Any => true,
+        };
+        if !is_covered {
+            return strangers.tell_once().then_some(Stranger::Ignored(found));
+        }
+        if was_heard {
             return None;
         }
         self.rtp.connect(found).ok()?;
         // Reports come from one port above, as far as is known (RFC 3550 11).
         let _ = self.rtcp.connect(SocketAddr::new(found.ip(), found.port().saturating_add(1)));
-        Some(found)
+        Some(Stranger::Taken(found))
     }
 
     /// Returns the number of datagrams that came to the RTP port from other addresses.

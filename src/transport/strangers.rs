@@ -1,8 +1,8 @@
 //! Datagrams that reach the media port of a call from another address than the one that was agreed on.
 //!
 //! The call's own socket is connected, so the kernel hands it nothing of others. A second socket on the same port takes the rest:
-//! it is looked at twice a second, counts, and finds an agent whose RTP comes from another port than its SDP says (a NAT, or a
-//! gateway). By `sip.symmetric_rtp` that address is then taken (RFC 4961).
+//! it is looked at twice a second, counts, and finds an agent whose RTP comes from another port or host than its SDP says (a NAT, or
+//! a gateway). By `sip.symmetric_rtp` that address is then taken (RFC 4961).
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -24,6 +24,8 @@ pub struct Strangers {
     count: u64,
     /// The address that sent RTP last, its source (SSRC), and its packets in a row.
     candidate: Option<(SocketAddr, u32, u32)>,
+    /// True once an address that is not taken was told.
+    was_told: bool,
 }
 
 impl Strangers {
@@ -43,7 +45,7 @@ impl Strangers {
         bound?;
         socket.set_reuse_address(false)?;
         socket.set_nonblocking(true)?;
-        Ok(Strangers { socket: socket.into(), count: 0, candidate: None })
+        Ok(Strangers { socket: socket.into(), count: 0, candidate: None, was_told: false })
     }
 
     /// Takes what has come since the last time.
@@ -64,6 +66,11 @@ impl Strangers {
     /// Returns the address whose RTP is believed: it has sent enough packets of one source in a row.
     pub fn trusted_address(&self) -> Option<SocketAddr> {
         self.candidate.filter(|(_, _, row)| *row >= BELIEVED).map(|(from, _, _)| from)
+    }
+
+    /// True the first time that it is asked: an address that is not taken is told once in a call.
+    pub fn tell_once(&mut self) -> bool {
+        !std::mem::replace(&mut self.was_told, true)
     }
 
     /// Returns the number of datagrams that came from other addresses.

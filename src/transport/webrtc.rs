@@ -68,6 +68,8 @@ pub enum PeerFault {
     NoOpus,
     /// The description names no certificate (RFC 8122 5): nobody could tell who the other side is.
     NoFingerprint,
+    /// Every fingerprint of the description has another hash function than SHA-256, which alone is compared; the first function.
+    OtherHash(String),
     /// The description has no ICE credentials (RFC 8839 5.4).
     NoIce,
     /// No candidate can be used, and the other side does not look for one itself.
@@ -101,6 +103,9 @@ impl fmt::Display for PeerFault {
             PeerFault::ManyAudio(count) => write!(f, "the description has {count} audio sections, one is supported"),
             PeerFault::NoOpus => f.write_str("the audio of the description is not Opus"),
             PeerFault::NoFingerprint => f.write_str("the description has no fingerprint of a certificate"),
+            PeerFault::OtherHash(function) => {
+                write!(f, "the description's fingerprint is of {function:?}; only sha-256 can be compared")
+            }
             PeerFault::NoIce => f.write_str("the description has no ICE credentials"),
             PeerFault::NoCandidate(tally) => write!(f, "the description has no usable candidate: {tally}"),
             PeerFault::NoRelay => {

@@ -11,7 +11,7 @@ use axum::http::Request;
 use futures_util::StreamExt;
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
-use ringer::config::{Config, Sources};
+use ringer::config::{Config, Sources, SymmetricRtp};
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::{Workers, Workshop};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
@@ -88,7 +88,7 @@ impl House {
         let config = read.expect("good settings");
         let trunks = config.sip.trunks.clone();
         let set = |settings: &mut Settings, engine: &mut EngineConfig| {
-            (engine.sip, engine.symmetric_rtp) = (sip.into(), true);
+            (engine.sip, engine.symmetric_rtp) = (sip.into(), SymmetricRtp::On);
             settings.trunks = config.sip.trunks.into();
         };
         let folder = tempfile::tempdir().expect("a folder");

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, OfferedIn, Retention, Sources, SrtpKeys};
+use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, OfferedIn, Retention, Sources, SrtpKeys, SymmetricRtp};
 use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::Workshop;
@@ -29,7 +29,7 @@ pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig 
         max_calls,
         srtp: Encryption::Off,
         srtp_keys: SrtpKeys::default(),
-        symmetric_rtp: false,
+        symmetric_rtp: SymmetricRtp::Off,
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer::clock::Clock;
-use ringer::config::{Encryption, OfferedIn, Refer, SipListen, SrtpKeys, Targets};
+use ringer::config::{Encryption, OfferedIn, Refer, SipListen, SrtpKeys, SymmetricRtp, Targets};
 use ringer::engine::{
     Answering, CallHandle, CallReport, CallUpdate, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial,
     Speech,
@@ -46,9 +46,9 @@ impl Stage {
         Stage::of(EngineConfig { srtp, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
-    /// Returns the same where RTP may come from another port than was agreed on.
-    pub async fn with_symmetric_rtp() -> Stage {
-        Stage::of(EngineConfig { symmetric_rtp: true, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
+    /// Returns the same where RTP may come from these other addresses than was agreed on.
+    pub async fn with_symmetric_rtp(symmetric_rtp: SymmetricRtp) -> Stage {
+        Stage::of(EngineConfig { symmetric_rtp, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
     /// Returns the same where the other side makes the offer, and a session interval of half an hour is asked for.
@@ -69,7 +69,8 @@ impl Stage {
 
     /// Returns the same that hears SIP there, and takes RTP from another port than was agreed on.
     pub async fn at(sip: SipListen) -> Stage {
-        Stage::of(EngineConfig { sip, symmetric_rtp: true, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
+        Stage::of(EngineConfig { sip, symmetric_rtp: SymmetricRtp::On, ..local::config(RTP_PORTS, 10) }, Clock::Real)
+            .await
     }
 
     /// Returns the same by this wall clock.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ringer::config::SymmetricRtp;
 use ringer::engine::CallReport;
 
 use super::redirects::Far;
@@ -11,9 +12,10 @@ use super::stage::Stage;
 /// Packets of the agent: 3 s.
 const PACKETS: u16 = 150;
 
-/// Calls an agent whose RTP comes from another port than it names. Returns the report, and true if that port was sent RTP.
-async fn call(stage: &Stage) -> (CallReport, bool, SocketAddr) {
-    let (agent, named, used) = (Far::at("127.0.0.1").await, Far::at("127.0.0.1").await, Far::at("127.0.0.1").await);
+/// Calls an agent whose RTP comes from another port than it names, at this host. Returns the report, and true if that port was sent
+/// RTP.
+async fn call(stage: &Stage, host: &str) -> (CallReport, bool, SocketAddr) {
+    let (agent, named, used) = (Far::at("127.0.0.1").await, Far::at("127.0.0.1").await, Far::at(host).await);
     let mut placement = stage.placement(&format!("sip:bob@{}", agent.address()), "Hello.");
     placement.spec.limits.max_duration_ms = Some(4000);
     placement.spec.limits.media_timeout_ms = 60_000;
@@ -43,7 +45,7 @@ async fn call(stage: &Stage) -> (CallReport, bool, SocketAddr) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn media_of_another_port_are_counted_and_told() {
-    let (report, is_sent_to, _) = call(&Stage::new().await).await;
+    let (report, is_sent_to, _) = call(&Stage::new().await, "127.0.0.1").await;
     let quality = report.ending.quality;
     // Before the answer is heard of, any address may send.
     assert!(quality.received_packets <= 5 && !is_sent_to, "{quality:?}");
@@ -54,9 +56,24 @@ async fn media_of_another_port_are_counted_and_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn media_of_another_port_are_taken_when_asked() {
-    let (report, is_sent_to, used) = call(&Stage::with_symmetric_rtp().await).await;
+    let (report, is_sent_to, used) = call(&Stage::with_symmetric_rtp(SymmetricRtp::On).await, "127.0.0.1").await;
     let quality = report.ending.quality;
     assert!(is_sent_to && quality.received_packets > 50, "{quality:?}");
     let told = format!("RTP came from {used}");
     assert!(report.warnings.iter().any(|warning| warning.starts_with(&told)), "{:?}", report.warnings);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn media_of_another_host_are_taken_where_any_address_is() {
+    let (on, any) =
+        (Stage::with_symmetric_rtp(SymmetricRtp::On).await, Stage::with_symmetric_rtp(SymmetricRtp::Any).await);
+    let (ignored, taken) = tokio::join!(call(&on, "127.0.0.2"), call(&any, "127.0.0.2"));
+    let (report, is_sent_to, used) = taken;
+    assert!(is_sent_to && report.ending.quality.received_packets > 50, "{:?}", report.ending.quality);
+    let told = format!("RTP came from {used}");
+    assert!(report.warnings.iter().any(|warning| warning.starts_with(&told)), "{:?}", report.warnings);
+    let (report, is_sent_to, used) = ignored;
+    assert!(!is_sent_to && report.ending.quality.foreign_address >= 100, "{:?}", report.ending.quality);
+    let told = format!("RTP comes from {used}; sip.symmetric_rtp = \"any\" takes another host");
+    assert!(report.warnings.iter().any(|warning| warning.contains(&told)), "{:?}", report.warnings);
 }

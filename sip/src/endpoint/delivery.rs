@@ -111,6 +111,7 @@ impl Endpoint {
         }
         self.clients.insert(key.clone(), client);
         self.send_client(&key);
+        self.note_size(&key, MAX_DATAGRAM_REQUEST);
         self.reschedule(Owner::Client(key.clone()));
         key
     }
@@ -185,6 +186,7 @@ impl Endpoint {
         client.by_size = false;
         client.move_to(now, Hop::udp(client.to.address), local);
         self.send_client(key);
+        self.note_size(key, MAX_DATAGRAM_REQUEST);
         self.reschedule(Owner::Client(key.clone()));
         true
     }

@@ -253,9 +253,11 @@ pub(super) fn seen_at(response: &Response) -> Option<SocketAddr> {
     (!host.is_unspecified()).then_some(SocketAddr::new(host.to_canonical(), port))
 }
 
-/// Returns the interval that a registrar has granted for the Contact `uri` of this installation, in seconds.
+/// Returns the interval that a registrar has granted for the Contact `uri` of this installation, in seconds. A Contact that a registrar
+/// or a border controller has rewritten is known by its instance, else by its user, else any of them may be it: then the shortest
+/// interval holds, so that the registration is refreshed in time.
 pub(super) fn registered_for(response: &Response, uri: &str, instance: &str) -> Option<u32> {
-    let number = |text: &str| text.trim().parse().ok();
+    let number = |text: &str| text.trim().parse::<u32>().ok();
     let contacts: Vec<NameAddr> = response.headers.list("Contact").into_iter().filter_map(NameAddr::parse).collect();
     let place = |text: &str| Uri::parse(text).ok().map(|uri| (uri.user, uri.host, uri.port));
     let own = contacts.iter().find(|contact| place(&contact.uri) == place(uri));
@@ -263,8 +265,17 @@ pub(super) fn registered_for(response: &Response, uri: &str, instance: &str) -> 
         contact.params.get("+sip.instance").is_some_and(|text| text.trim_matches(['<', '>']) == instance)
     };
     let own = own.or_else(|| contacts.iter().find(named));
-    let of_contact = own.and_then(|contact| number(contact.params.get("expires")?));
-    of_contact.or_else(|| response.headers.get("Expires").and_then(number))
+    let expires = |contact: &NameAddr| contact.params.get("expires").and_then(number);
+    let shortest = |user: Option<Option<String>>| {
+        let is_user = |contact: &&NameAddr| {
+            user.as_ref().is_none_or(|user| Uri::parse(&contact.uri).is_ok_and(|uri| uri.user == *user))
+        };
+        contacts.iter().filter(is_user).filter_map(expires).filter(|seconds| *seconds > 0).min()
+    };
+    let of_user = || shortest(Some(Uri::parse(uri).ok()?.user));
+    let of_contact = own.map_or_else(of_user, expires);
+    let of_header = || response.headers.get("Expires").and_then(number);
+    of_contact.or_else(of_header).or_else(|| shortest(None))
 }
 
 /// Returns the registrar that a redirection names; `None` where it names none, or one without the TLS that was used.

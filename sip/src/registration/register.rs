@@ -189,8 +189,10 @@ pub(super) fn contact_uri(account: &Account, transport: Transport, at: SocketAdd
     format!("sip:{}@{at}{parameter};ob", escape_user(&account.user))
 }
 
-/// Returns the time after which a registration of this length is refreshed: before its end, not at the same time as others.
+/// Returns the time after which a registration of this length is refreshed: before its end, not at the same time as others, and at most
+/// once a second.
 fn refresh_after(ids: &mut Ids, granted: Duration) -> Duration {
     let margin = (granted / 10).max((granted / 2).min(T1_64 + TRY_LIMIT)).min(LONGEST_MARGIN);
-    (granted - margin - part(ids, margin / 4).min(granted - margin)).max(SHORTEST_REFRESH)
+    let least = SHORTEST_REFRESH.min(granted / 2).max(Duration::from_secs(1));
+    (granted - margin - part(ids, margin / 4).min(granted - margin)).max(least)
 }

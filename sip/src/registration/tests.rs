@@ -1,5 +1,7 @@
 //! Lines in virtual time, with a provider that is scripted by the test.
 
+mod refresh;
+
 use super::register::LONGEST_EXPIRES_S;
 use super::*;
 use crate::auth::{Algorithm, Demand, Verdict};
@@ -267,20 +269,6 @@ fn waits_grow_to_half_an_hour_while_nobody_answers() {
 }
 
 #[test]
-fn a_busy_registrar_says_when_it_is_asked_again() {
-    for (value, expect) in [("7", 7), ("120 (maintenance)", 120), ("0", 5), ("999999", 3600)] {
-        let mut stage = Stage::registering(silence);
-        stage.run(1);
-        let request = stage.sent[0].request.clone();
-        stage.answer(&hop("192.0.2.1:5060"), &request, 503, &[("Retry-After", value.into())]);
-        assert_eq!(stage.standing(), (Standing::Down, Some("the registrar answered 503 Service Unavailable")));
-        stage.script = grant;
-        stage.run(3700);
-        assert_eq!(stage.times(Method::Register)[1], 1 + expect, "{value}");
-    }
-}
-
-#[test]
 fn another_place_is_tried_and_kept() {
     for is_silent in [true, false] {
         let script: Script = match is_silent {
@@ -538,6 +526,11 @@ fn what_a_registrar_writes_is_read_with_care() {
         (vec![("Contact", "<sip:ringer@10.0.0.1:5060>;expires=200"), ("Expires", "300")], 200),
         (vec![("Contact", "<sip:other@10.0.0.1>;expires=60, <sip:ringer@10.0.0.1:5060;x>;expires=200")], 200),
         (vec![("Contact", "<sip:other@10.0.0.1>;expires=60"), ("Expires", "300")], 300),
+        // Rewritten on the way: by the user, by the interval alone.
+        (vec![("Contact", "<sip:ringer@203.0.113.9:1024;line=x>;expires=20")], 20),
+        (vec![("Contact", "<sip:ringer@203.0.113.9:1>;expires=0, <sip:ringer@203.0.113.9:2>;expires=20")], 20),
+        (vec![("Contact", "<sip:k1f9@203.0.113.9>;expires=20"), ("Contact", "<sip:k1f8@203.0.113.9>;expires=50")], 20),
+        (vec![("Contact", "<sip:ringer@203.0.113.9>"), ("Expires", "8")], 8),
         (vec![("Contact", "*")], 600),
         (vec![("Contact", "<sip:ringer@10.0.0.1:5060>;expires=99999999999999")], 600),
         (vec![("Expires", "4294967295")], LONGEST_EXPIRES_S),

@@ -204,3 +204,28 @@ fn realms_without_end_are_given_up() {
     stage.quiet();
     assert_eq!(stage.end().kind, EndKind::AuthFailed);
 }
+
+#[test]
+fn credentials_stay_with_the_host_that_they_are_for() {
+    let challenge = challenge("n", "");
+    for (contact, is_answered) in [("<sip:bob@B.example:5070>", true), ("<sip:bob@evil.example>", false)] {
+        let (mut stage, key, first) = Scripted::calling(Some(("u", "secret")));
+        stage.reply(&first, 401, "x", &[("WWW-Authenticate", &challenge)], None);
+        stage.request(Method::Ack);
+        let signed = stage.request(Method::Invite);
+        assert!(signed.headers.get("Authorization").is_some());
+        stage.reply(&signed, 302, "x", &[("Contact", contact)], None);
+        stage.request(Method::Ack);
+        stage.endpoint.take_destinations(stage.now, key, [crate::Hop::udp(stage.far)]);
+        let moved = stage.request(Method::Invite);
+        assert_eq!(moved.headers.get("Authorization"), None, "{contact}");
+        stage.reply(&moved, 401, "y", &[("WWW-Authenticate", &challenge)], None);
+        stage.request(Method::Ack);
+        if is_answered {
+            assert!(stage.request(Method::Invite).headers.get("Authorization").is_some());
+        } else {
+            stage.quiet();
+            assert_eq!((stage.end().kind, stage.end().sip_code), (EndKind::AuthFailed, Some(401)));
+        }
+    }
+}

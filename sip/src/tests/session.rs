@@ -136,6 +136,7 @@ fn requests_in_a_dialog_are_answered() {
     check("INFO", &relay("Signal=11\nDuration=99999999\n"), 200, Some(CallEvent::Digit('#', 10_000)));
     check("INFO", &relay("Duration=1\n"), 200, None);
     check("INFO", &body("application/dtmf", "a"), 200, Some(CallEvent::Digit('A', 250)));
+    check("INFO", &relay("Signal=1x\n"), 200, None);
     check("INFO", &body("application/xml", "<a/>"), 415, None);
     check("INFO", "\n", 200, None);
     check("REFER", "\n", 400, None);
@@ -151,6 +152,18 @@ fn requests_in_a_dialog_are_answered() {
     check("INVITE", "Require: 100rel, timer\n\n", 200, None);
     let unusable = body("application/sdp", "v=0\no=- 1 1 IN IP4 10.0.0.2\nm=audio 9 RTP/AVP 99\n");
     check("INVITE", &unusable, 488, Some(CallEvent::Unchanged { code: 488, why: Some(Refusal::NoCodec) }));
+}
+
+#[test]
+fn digits_of_one_request_are_told_one_after_the_other() {
+    let check = |kind: &str, text: &str, duration_ms: u32| {
+        let (mut stage, _, invite) = Scripted::talking();
+        stage.in_dialog(&invite, "INFO", 7, &body(kind, text));
+        stage.response(200);
+        assert_eq!(stage.events, ['1', '2', '#'].map(|key| CallEvent::Digit(key, duration_ms)), "{kind}");
+    };
+    check("application/dtmf-relay", "Signal=12#\nDuration=160\n", 160);
+    check("application/dtmf", "12#", 250);
 }
 
 #[test]

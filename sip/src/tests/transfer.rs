@@ -147,3 +147,42 @@ fn the_other_side_is_asked_to_go_elsewhere() {
     stage.request(Method::Bye);
     assert!(!stage.endpoint.refer(stage.now, key, "sip:carol@c.example", &[]), "the call is over");
 }
+
+#[test]
+fn the_outcome_of_a_transfer_is_told_after_the_other_sides_bye() {
+    let (mut stage, key, invite) = Scripted::talking();
+    stage.in_dialog(&invite, "REFER", 7, REFER);
+    stage.endpoint.accept_transfer(stage.now, key);
+    stage.response(202);
+    let trying = stage.request(Method::Notify);
+    stage.reply(&trying, 200, "", &[], None);
+    stage.in_dialog(&invite, "BYE", 8, "\n");
+    stage.response(200);
+    stage.wait(50_000);
+    stage.endpoint.notify(stage.now, key, 200, true);
+    let last = stage.request(Method::Notify);
+    assert_eq!(last.headers.get("Subscription-State"), Some("terminated;reason=noresource"));
+    assert!(last.headers.cseq().unwrap().seq > trying.headers.cseq().unwrap().seq);
+    stage.reply(&last, 481, "", &[], None);
+    stage.endpoint.notify(stage.now, key, 200, true);
+    stage.quiet();
+    assert_eq!(stage.events.iter().filter(|event| matches!(event, CallEvent::Ended(_))).count(), 1);
+    stage.wait(100_000);
+    assert!(stage.endpoint.is_idle());
+}
+
+#[test]
+fn notifications_of_ones_own_transfer_are_taken_after_the_bye() {
+    for refers in [true, false] {
+        let (mut stage, key, invite) = Scripted::talking();
+        if refers {
+            assert!(stage.endpoint.refer(stage.now, key, "sip:carol@c.example", &[]));
+            let refer = stage.request(Method::Refer);
+            stage.reply(&refer, 202, "", &[], None);
+        }
+        stage.in_dialog(&invite, "BYE", 8, "\n");
+        stage.response(200);
+        stage.in_dialog(&invite, "NOTIFY", 9, "Event: refer\n\n");
+        stage.response(if refers { 200 } else { 481 });
+    }
+}

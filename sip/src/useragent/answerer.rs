@@ -342,7 +342,10 @@ impl Endpoint {
     pub(super) fn end(&mut self, now: Time, key: CallKey, end: CallEnd) {
         let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage != CallStage::Over) else { return };
         call.stage = CallStage::Over;
-        call.deadline = Some(now + super::LINGER);
+        // Only the other side's BYE leaves its subscription to a transfer open, for as long as NOTIFY has promised.
+        call.subscription.take_if(|_| end.kind != EndKind::RemoteBye);
+        let open_for = call.subscription.map_or(Duration::ZERO, |_| super::SUBSCRIPTION);
+        call.deadline = Some(now + super::LINGER + open_for);
         let referred = call.referred.take();
         let open = call.change.as_ref().and_then(|change| change.transaction.clone());
         self.release_offer(key);

@@ -80,6 +80,7 @@ impl Endpoint {
             seq: 1,
             provisional: false,
             redirected: false,
+            moved_by: None,
             raised: false,
             cancel: None,
             cancel_sent: false,
@@ -114,6 +115,9 @@ impl Endpoint {
         caller.begun = None;
         caller.seq += 1;
         let known = !caller.hops.is_empty();
+        if let Some((to, code, text)) = caller.moved_by.take().filter(|_| known) {
+            self.note_place(call, to, Some(code), &text);
+        }
         if !self.try_next(now, call) {
             let text = if known { NEEDS_TLS } else { "Redirected to an unknown or refused host" };
             self.end(now, call, CallEnd::new(EndKind::NotReachable, text));
@@ -164,6 +168,16 @@ impl Endpoint {
         caller.to = next;
         self.transmit_invite(now, key);
         true
+    }
+
+    /// Tries the next place, and tells why the one before is left; false when there is none.
+    fn leave_place(&mut self, now: Time, key: CallKey, code: Option<u16>, why: &str) -> bool {
+        let before = self.caller(key).map(|caller| caller.to.clone());
+        let goes_on = self.try_next(now, key);
+        if let Some(before) = before.filter(|_| goes_on) {
+            self.note_place(key, before, code, why);
+        }
+        goes_on
     }
 
     fn transmit_invite(&mut self, now: Time, key: CallKey) {
@@ -230,7 +244,7 @@ impl Endpoint {
             _ if !pending => {}
             401 | 407 => self.take_challenge(now, key, tx, &response),
             422 if self.raise_interval(key, &response) => self.send_invite(now, key),
-            503 if self.try_next(now, key) => {}
+            503 if self.leave_place(now, key, Some(503), &response.reason) => {}
             300..=399 => self.redirect(now, key, &response),
             // After a challenge it is the usual answer to wrong credentials.
             403 if self.caller(key).is_some_and(|caller| caller.login.is_challenged()) => {
@@ -378,7 +392,8 @@ impl Endpoint {
             let forks = self.calls.get(&key).map(|c| c.dialogs.iter()).into_iter().flatten();
             let ack = forks.filter(|f| f.dialog.remote_tag == to.tag()).find_map(|f| f.ack(cseq.seq).cloned());
             if let Some(ack) = ack {
-                return self.send(ack.to, ack.bytes);
+                self.send(ack.to.clone(), ack.bytes);
+                return self.note_repetition(key, ack.to);
             }
         }
     }
@@ -451,7 +466,13 @@ impl Endpoint {
             return self.end(now, key, CallEnd { sip_code: Some(response.code), by_remote: true, ..end });
         }
         caller.redirected = true;
-        caller.login.forget();
+        caller.moved_by = Some((caller.to.clone(), response.code, response.reason.clone()));
+        let is_same_host = Uri::parse(&caller.request.uri).is_ok_and(|old| old.host.eq_ignore_ascii_case(&target.host));
+        if is_same_host {
+            caller.login.forget();
+        } else {
+            caller.login.withhold();
+        }
         // The proxy was on the way to the first target.
         caller.request.headers.remove("Route");
         // The same request goes through the proxy that 305 names (RFC 3261 21.3.4).
@@ -484,7 +505,7 @@ impl Endpoint {
         if self.caller(key).is_none_or(|c| c.transaction != *tx) {
             return self.change_failed(now, key, tx, failure);
         }
-        if !self.try_next(now, key) {
+        if !self.leave_place(now, key, None, failure.text()) {
             let kind = if failure == Failure::TimedOut { EndKind::Timeout } else { EndKind::NotReachable };
             self.end(now, key, CallEnd::new(kind, failure.text()));
         }

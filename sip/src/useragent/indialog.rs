@@ -16,6 +16,9 @@ use crate::time::Time;
 /// Length of a digit whose INFO does not tell it, milliseconds.
 const DIGIT_MS: u32 = 250;
 
+/// Most digits of one INFO; a request with more of them is taken for none.
+const MAX_DIGITS: usize = 32;
+
 /// Longest body of a MESSAGE that is reported, bytes; larger ones are answered 413.
 const MAX_MESSAGE_TEXT: usize = 16_384;
 
@@ -42,13 +45,15 @@ impl Endpoint {
             return self.reply(now, tx, 500, "CSeq out of order", &[]);
         }
         dialog.remote_seq = Some(cseq.seq);
-        let stage = call.stage;
+        let (stage, watches) = (call.stage, call.watches);
         match &request.method {
             Method::Bye => self.bye_received(now, tx, key, at, request),
             _ if let Some(unknown) = unknown_extensions(request) => {
                 self.reply(now, tx, 420, "", &[("Unsupported", &unknown)]);
             }
             Method::Prack if !call.is_caller() => self.prack_received(now, tx, key, request),
+            // The subscription of a REFER outlives the BYE (RFC 5057 5.3).
+            Method::Notify if watches => self.reply(now, tx, 200, "", &[]),
             _ if stage == CallStage::Over => self.reply(now, tx, 481, "", &[]),
             Method::Invite | Method::Update => self.session_asked(now, tx, key, at, request),
             Method::Info => self.info_received(now, tx, key, request),
@@ -225,14 +230,14 @@ impl Endpoint {
     fn info_received(&mut self, now: Time, tx: &TransactionKey, key: CallKey, request: &Request) {
         let kind = request.headers.get("Content-Type").unwrap_or("").to_ascii_lowercase();
         let body = String::from_utf8_lossy(&request.body);
-        let digit = match kind.split(';').next().unwrap_or("").trim() {
-            "application/dtmf-relay" => relay_digit(&body),
-            "application/dtmf" => digit(body.trim()).map(|d| (d, DIGIT_MS)),
-            _ if body.is_empty() => None,
+        let (keys, duration_ms) = match kind.split(';').next().unwrap_or("").trim() {
+            "application/dtmf-relay" => relay_digits(&body),
+            "application/dtmf" => (digits(body.trim()), DIGIT_MS),
+            _ if body.is_empty() => (Vec::new(), DIGIT_MS),
             _ => return self.reply(now, tx, 415, "", &[("Accept", "application/dtmf-relay, application/dtmf")]),
         };
         self.reply(now, tx, 200, "", &[]);
-        if let Some((digit, duration_ms)) = digit {
+        for digit in keys {
             self.event(key, CallEvent::Digit(digit, duration_ms));
         }
     }
@@ -360,26 +365,25 @@ impl super::Call {
 }
 
 /// Reads lines like `Signal=5` and `Duration=160`.
-fn relay_digit(body: &str) -> Option<(char, u32)> {
+fn relay_digits(body: &str) -> (Vec<char>, u32) {
     let value = |name: &str| {
         let mut pairs = body.lines().filter_map(|line| line.split_once('='));
         pairs.find(|(n, _)| n.trim().eq_ignore_ascii_case(name)).map(|(_, v)| v.trim())
     };
     let duration = value("Duration").and_then(|v| v.parse().ok()).unwrap_or(DIGIT_MS);
-    Some((digit(value("Signal")?)?, duration.min(10_000)))
+    (value("Signal").map(digits).unwrap_or_default(), duration.min(10_000))
 }
 
-/// Reads a telephone key; some senders write 10 and 11 for the star and the hash.
-fn digit(text: &str) -> Option<char> {
-    match text {
-        "10" => Some('*'),
-        "11" => Some('#'),
-        _ => {
-            let mut chars = text.chars().map(|c| c.to_ascii_uppercase());
-            let key = chars.next().filter(|c| c.is_ascii_digit() || "*#ABCD".contains(*c))?;
-            chars.next().is_none().then_some(key)
-        }
-    }
+/// Reads telephone keys: one, or several that some senders put into one request. 10 and 11 stand for the star and the hash. Empty
+/// where anything else is among them, or more than [`MAX_DIGITS`].
+fn digits(text: &str) -> Vec<char> {
+    let keys: Vec<char> = match text {
+        "10" => vec!['*'],
+        "11" => vec!['#'],
+        _ => text.chars().map(|key| key.to_ascii_uppercase()).take(MAX_DIGITS + 1).collect(),
+    };
+    let is_key = |key: &char| key.is_ascii_digit() || "*#ABCD".contains(*key);
+    if keys.len() <= MAX_DIGITS && keys.iter().all(is_key) { keys } else { Vec::new() }
 }
 
 /// Returns the text of a Reason value.

@@ -42,6 +42,12 @@ impl Login {
         self.known.clear();
     }
 
+    /// Forgets the credentials, too: they are for another host than the one that is asked from now on.
+    pub(crate) fn withhold(&mut self) {
+        self.known.clear();
+        self.who = None;
+    }
+
     /// Takes the challenges of a 401 or 407; false when they cannot be answered, or when the credentials were refused. `answered`
     /// has those of the same request.
     pub(crate) fn learn(&mut self, response: &Response, answered: &mut Challenged) -> bool {

@@ -69,12 +69,18 @@ pub(crate) struct Call {
     pub(crate) secure: bool,
     /// True when a request too large for a datagram was refused over TCP: all go by datagram.
     pub(crate) tcp_refused: bool,
+    /// True once a request too large for a datagram was told.
+    pub(crate) size_told: bool,
+    /// Repetitions of a 2xx of the other side.
+    pub(crate) repetitions: u32,
     /// Digits that are sent by INFO.
     pub(crate) keyed: Keyed,
     /// REFER that waits for its answer.
     pub(crate) referred: Option<Referral>,
     /// True once a REFER was taken.
     pub(crate) was_referred: bool,
+    /// True once this side has sent a REFER, whose NOTIFY requests are awaited.
+    pub(crate) watches: bool,
     /// Dialog of a REFER that was accepted and whose outcome is to be told, and the name of its subscription.
     pub(crate) subscription: Option<(usize, Option<u32>)>,
     /// A 2xx of this side that waits for its ACK.
@@ -193,6 +199,8 @@ pub(crate) struct Caller {
     pub(crate) seq: u32,
     pub(crate) provisional: bool,
     pub(crate) redirected: bool,
+    /// Place, status and reason phrase of a redirect that was not followed yet.
+    pub(crate) moved_by: Option<(Hop, u16, String)>,
     /// True once a 422 was followed.
     pub(crate) raised: bool,
     /// Reason of a CANCEL that is wanted; it is sent once a provisional response came (RFC 3261 9.1).
@@ -294,9 +302,12 @@ impl Call {
             contact_user,
             secure: false,
             tcp_refused: false,
+            size_told: false,
+            repetitions: 0,
             keyed: Keyed::default(),
             referred: None,
             was_referred: false,
+            watches: false,
             subscription: None,
             unacknowledged: None,
             ringing: Ringing::default(),

@@ -1,7 +1,7 @@
 //! REFER inside a call (RFC 3515, RFC 4488): reported to the driver, answered by its decision, with the outcome told by
 //! NOTIFY.
 
-use super::{CallEvent, CallKey, CallStage, Referral};
+use super::{CallEvent, CallKey, CallStage, LINGER, Referral};
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::header::NameAddr;
 use crate::message::{Method, Request, reason_phrase};
@@ -51,6 +51,7 @@ impl Endpoint {
         let at = self.calls.get(&call).filter(|state| state.stage == CallStage::Up).and_then(|state| state.active);
         let Some(at) = at else { return false };
         let contact = self.contact(call);
+        self.calls.entry(call).and_modify(|state| state.watches = true);
         let sent = self.send_in_dialog(now, call, at, Method::Refer, |request| {
             request.headers.push("Contact", contact);
             request.headers.push("Refer-To", format!("<{target}>"));
@@ -67,13 +68,18 @@ impl Endpoint {
         }
     }
 
-    /// Tells by NOTIFY how far an accepted transfer is: the status line of `code`, 100 to 699. `is_final` ends the subscription. Nothing
-    /// happens after that, after the call, and where no transfer was accepted.
+    /// Tells by NOTIFY how far an accepted transfer is: the status line of `code`, 100 to 699. `is_final` ends the subscription, which
+    /// outlives a BYE of the other side (RFC 5057 5.3). Nothing happens after that, after the call's end by this side, and where no
+    /// transfer was accepted.
     pub fn notify(&mut self, now: Time, call: CallKey, code: u16, is_final: bool) {
-        let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage == CallStage::Up) else { return };
+        let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage != CallStage::Pending) else { return };
         let Some((at, id)) = state.subscription.filter(|_| (100..700).contains(&code)) else { return };
         if is_final {
             state.subscription = None;
+            if state.stage == CallStage::Over {
+                state.deadline = Some(now + LINGER);
+                self.call_changed(call);
+            }
         }
         let contact = self.contact(call);
         self.send_in_dialog(now, call, at, Method::Notify, |request| {

@@ -51,7 +51,9 @@ fn line(to: &str) -> Result<Line, String> {
 async fn check(args: &Args, line: &Line) -> Result<Checked, String> {
     let mut stop = Signals::new()?;
     let (target, new_room) = match room(&args.to) {
-        Some(server) => args.rooms.plan(server).map(|(target, new_room)| (Some(target), new_room))?,
+        Some(server) => {
+            args.rooms.plan(server, &args.tls.settings()?.roots).map(|(target, new_room)| (Some(target), new_room))?
+        }
         None => (None, None),
     };
     // Without an address of the other side any local one does: the first step then says what is wrong.

@@ -10,6 +10,7 @@ use crate::clock::{Clock, random_seed};
 use crate::config::Secret;
 use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
+use crate::provider::tls::Roots;
 use crate::transport::room::access::{RoomKey, RoomServer, Visit, join_token};
 use crate::transport::room::{Credentials, RoomTarget, RoomTerms};
 
@@ -196,7 +197,7 @@ impl RoomFlags {
     ///
     /// # Errors
     /// Names what is missing.
-    pub fn plan(&self, server_url: &str) -> Result<(RoomTarget, Option<NewRoom>), String> {
+    pub fn plan(&self, server_url: &str, roots: &Roots) -> Result<(RoomTarget, Option<NewRoom>), String> {
         let target = |token| self.target(server_url.to_owned(), token);
         match (self.way()?, &self.room) {
             (Way::Token(token), _) => Ok((target(Secret::new(token.to_owned())), None)),
@@ -205,27 +206,26 @@ impl RoomFlags {
             }
             (Way::Key(_), None) => {
                 let room = format!("svc-call-{:08x}", random_seed() as u32);
-                let (target, new_room) = self.rooms(server_url)?.new_room(room);
+                let (target, new_room) = self.rooms(server_url, roots)?.new_room(room);
                 Ok((target, Some(new_room)))
             }
         }
     }
 
-    /// Returns the server at which rooms are created.
+    /// Returns the server at which rooms are created, whose certificate may be of `roots`.
     ///
     /// # Errors
     /// Names what is missing: its key, or a part of it.
-    pub fn rooms(&self, server_url: &str) -> Result<Rooms, String> {
+    pub fn rooms(&self, server_url: &str, roots: &Roots) -> Result<Rooms, String> {
         let Way::Key(key) = self.way()? else {
             return Err("new rooms need RINGER_ROOM_KEY and RINGER_ROOM_SECRET: a token is for one room".to_owned());
         };
-        let poster = Arc::new(Poster::new(Guard::by(|_| true), PATIENCE));
+        let poster = Arc::new(Poster::new(Guard::by(|_| true).trusting(roots), PATIENCE));
         let server =
             RoomServer::new(server_url, key.clone(), poster, Clock::Real).map_err(|why| format!("room: {why}"))?;
         Ok(Rooms { server, key, server_url: server_url.to_owned(), flags: self.clone() })
     }
 
-    /// Returns the caller of a room of this name, and the agent that is sent there.
     /// Returns the way into a room with this token.
     fn target(&self, server_url: String, token: Secret) -> RoomTarget {
         RoomTarget { server_url, token, tool_topic: None, agent_name: self.agent_name.clone() }
@@ -298,10 +298,10 @@ mod tests {
     #[tokio::test]
     async fn a_room_that_is_named_needs_no_request() {
         let given = RoomFlags { room: Some("r".into()), ..flags("k", "s", "") };
-        let (target, new) = given.plan("ws://127.0.0.1:1").expect("a token is signed here");
+        let (target, new) = given.plan("ws://127.0.0.1:1", &Roots::default()).expect("a token is signed here");
         assert_eq!((target.server_url.as_str(), new.is_none()), ("ws://127.0.0.1:1", true));
         assert_eq!(target.token.expose().split('.').count(), 3);
-        let (_, new) = flags("k", "s", "").plan("ws://127.0.0.1:1").expect("a token is signed here");
+        let (_, new) = flags("k", "s", "").plan("ws://127.0.0.1:1", &Roots::default()).expect("a token is signed here");
         let new = new.expect("a new room");
         assert!(!new.may_exist() && new.remove().await.is_ok(), "nothing was asked");
         let why = new.create().await.expect_err("nobody is there");

@@ -16,7 +16,11 @@ impl Api {
     /// Returns a client of the server at `base` (`http://host:port`), with `key`.
     pub fn new(base: &str, key: &str) -> Result<Api, String> {
         crate::provider::tls::install_tls();
-        let client = reqwest::Client::builder().no_proxy().build().map_err(|error| error.to_string())?;
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|error| error.to_string())?;
         Ok(Api { client, base: base.trim_end_matches('/').into(), key: key.into() })
     }
 

@@ -5,7 +5,9 @@ pub mod pipeline;
 pub mod room;
 pub mod websocket;
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -85,7 +87,7 @@ impl FarSide {
             Over::WebSocket => Some("--websocket"),
             Over::Pipeline => Some("--pipeline"),
         };
-        let far = FarSide::start_with(flag, &[]).await?;
+        let far = FarSide::start_with(&Vec::from_iter(flag.map(OsStr::new)), &[]).await?;
         let uri = if over == Over::Sip { format!("sip:far@{}", far.uri) } else { far.uri.clone() };
         Ok(FarSide { uri, ..far })
     }
@@ -94,16 +96,17 @@ impl FarSide {
     ///
     /// # Errors
     /// As [`FarSide::start`].
-    pub async fn start_in_rooms(to: &str, key: &RoomKey) -> Result<FarSide, String> {
+    pub async fn start_in_rooms(to: &str, key: &RoomKey, roots: Option<&Path>) -> Result<FarSide, String> {
         let secrets = [("RINGER_ROOM_KEY", key.key.as_str()), ("RINGER_ROOM_SECRET", key.secret.expose())];
-        FarSide::start_with(Some(to), &secrets).await
+        let roots = roots.into_iter().flat_map(|file| ["--tls-root-file".as_ref(), file.as_os_str()]);
+        FarSide::start_with(&Vec::from_iter([OsStr::new(to)].into_iter().chain(roots)), &secrets).await
     }
 
-    async fn start_with(argument: Option<&str>, secrets: &[(&str, &str)]) -> Result<FarSide, String> {
+    async fn start_with(arguments: &[&OsStr], secrets: &[(&str, &str)]) -> Result<FarSide, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut child = Command::new(program)
             .args(["load", "--far-side"])
-            .args(argument)
+            .args(arguments)
             .envs(secrets.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

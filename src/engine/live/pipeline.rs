@@ -27,7 +27,7 @@ impl Engine {
         let asking = Asking {
             target: terms.target.clone(),
             settings: terms.peers.settings(guard.clone(), self.services.tasks.clone()),
-            poster: Arc::new(Poster::new(guard, terms.patience.request)),
+            poster: Arc::new(Poster::new(guard.trusting(&self.services.config.tls.roots), terms.patience.request)),
             patience: terms.patience,
         };
         let port = PipelinePort::caller(&terms.target.base_url, SocketSide::now(), self.services.clock.now_ms());

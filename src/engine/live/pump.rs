@@ -45,7 +45,7 @@ impl CallServices {
             | FromShard::Event(no, _)
             | FromShard::Frames(no)
             | FromShard::Handshakes(no)
-            | FromShard::Moved(no, _)
+            | FromShard::Stranger(no, _)
             | FromShard::Ended(no, _) => *no,
             // Dropping the call closes its sockets and rings, here and not on the media thread.
             FromShard::Gone(_) => return,

@@ -45,7 +45,7 @@ fn live_call(spec: CallSpec, rings: FrameRings, tap: Producer<i16>, heard: Produ
         awaits_reports: false,
         dropped_frames: 0,
         ticks: 0,
-        symmetric: false,
+        symmetric: SymmetricRtp::Off,
     }
 }
 

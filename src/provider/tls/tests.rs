@@ -18,6 +18,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
 use crate::provider::chat::{ChatConfig, ChatModel};
+use crate::provider::fake::WebServer;
+use crate::provider::guard::Guard;
 use crate::provider::remote::{Form, HttpRecognizer, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::{
     ChatMessage, ChatRequest, ChatRole, Failure, Recognized, Recognizer, SpokenIn, Voice, complete, whole_speech,
@@ -146,6 +148,8 @@ async fn servers_of_ones_own_authority_are_reached_with_its_root_alone() {
     let url = format!("https://{}/v1", server.address);
     for (roots, is_trusted) in [(own, true), (Roots::default(), false), (strangers, false)] {
         let remote = |base_url: &str| Remote { roots: roots.clone(), ..Remote::new(base_url, None, "m") };
+        let guarded = Guard::new(true).trusting(&roots).client().expect("TLS is there");
+        assert_eq!(guarded.get(&url).send().await.is_ok(), is_trusted, "room servers, pipelines and webhooks");
         let chat = ChatConfig { roots: roots.clone(), ..ChatConfig::new(&url, None, "m") };
         let hello = ChatMessage { role: ChatRole::User, content: "Hello?".into() };
         let request = ChatRequest { messages: vec![hello], ..ChatRequest::default() };
@@ -166,6 +170,52 @@ async fn servers_of_ones_own_authority_are_reached_with_its_root_alone() {
             assert_eq!(spoken.expect_err("it is not trusted").code, "synthesizer_unreachable");
         }
     }
+}
+
+#[tokio::test]
+async fn a_self_signed_certificate_is_believed_where_it_is_named_itself() {
+    let make = || {
+        let folder = authority();
+        let arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout server.key -out \
+                         server.pem -days 2 -subj /CN=agent -addext subjectAltName=IP:127.0.0.1";
+        let done = Command::new("openssl").args(arguments.split_whitespace()).current_dir(folder.path()).output();
+        assert!(done.expect("the package openssl is installed").status.success());
+        folder
+    };
+    let (folder, strangers) = (make(), make());
+    let roots = |folder: &TempDir| Roots::from_file(&folder.path().join("server.pem")).expect("it is a certificate");
+    let (server, socket) = (Server::start(&folder, false).await, Server::start(&folder, true).await);
+    for (roots, is_trusted) in [(roots(&folder), true), (roots(&strangers), false)] {
+        let remote = |base_url: &str| Remote { roots: roots.clone(), ..Remote::new(base_url, None, "m") };
+        let http = remote(&format!("https://{}/v1", server.address));
+        let by_http = recognize(&HttpRecognizer::new(http, 0, false).expect("TLS is there")).await;
+        let by_socket = recognize(&WsRecognizer::new(remote(&format!("wss://{}/x", socket.address)))).await;
+        assert_eq!((by_http.is_ok(), by_socket.is_ok()), (is_trusted, is_trusted), "{by_http:?} {by_socket:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_with_a_key_is_redirected_within_its_place_alone() {
+    install_tls();
+    let to = |place: &str| {
+        format!("HTTP/1.1 307 Moved\r\nlocation: {place}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .into_bytes()
+    };
+    let far = WebServer::start(|_| WebServer::file(b"far")).await.expect("loopback has a free port");
+    let there = far.url("/there");
+    let near = WebServer::start(move |path| match path {
+        "/own" => to("/here"),
+        "/other" => to(&there),
+        "/round" => to("/round"),
+        _ => WebServer::file(b"near"),
+    });
+    let near = near.await.expect("loopback has a free port");
+    let client = Roots::default().trusted_by(reqwest::Client::builder().no_proxy()).expect("a client");
+    let ask = async |path: &str| client.get(near.url(path)).header("api-key", "k").send().await;
+    assert_eq!(ask("/own").await.expect("it answers").status().as_u16(), 200);
+    assert_eq!(ask("/other").await.expect("it answers").status().as_u16(), 307);
+    assert!(ask("/round").await.is_err());
+    assert_eq!(far.paths(), [""; 0], "the key does not go there");
 }
 
 #[test]

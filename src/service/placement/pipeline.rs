@@ -43,7 +43,8 @@ pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obs
         result_id: cast.result_id.to_string(),
     };
     let guard = Some(Guard::new(settings.allow_private_agents));
-    Ok(PipelineDial { target, peers: settings.peers.clone(), patience: Patience::default(), guard })
+    let patience = Patience::answered_within(settings.pipelines.answer_timeout_s);
+    Ok(PipelineDial { target, peers: settings.peers.clone(), patience, guard })
 }
 
 impl Service {
@@ -55,7 +56,7 @@ impl Service {
         let Destination::Pipeline(dial) = &mut placed.placement.destination else { return Ok(()) };
         let Some(begins) = dial.target.start.clone() else { return Ok(()) };
         let guard = dial.guard.clone().unwrap_or_else(|| Guard::new(self.settings.allow_private_agents));
-        let poster = Poster::new(guard, dial.patience.request);
+        let poster = Poster::new(guard.trusting(&self.settings.roots), dial.patience.request);
         let started = start(&dial.target, &begins, &poster, dial.patience).await;
         match started.map_err(|fault| Obstacle::new(fault.code(), fault.to_string()))? {
             Started::Pipeline { base_url, key } => {
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn a_name_is_an_address_where_the_settings_say_so() {
         let pipelines =
-            Pipelines { start_url: Some("http://start".to_owned()), named_by_address: true, start_body: None };
+            Pipelines { start_url: Some("http://start".to_owned()), named_by_address: true, ..Pipelines::default() };
         let settings = Settings { pipelines: pipelines.into(), ..Settings::new("unused") };
         let dial_of = |name: &str| dial(&cast(json!({ "P2_agent_name": name }), json!({}), json!({})), &settings);
         let found = dial_of("http://127.0.0.1:7860").expect("it can be dialled");

@@ -204,7 +204,8 @@ impl Service {
     }
 
     fn room_server(&self, url: &str, key: &RoomKey) -> std::result::Result<RoomServer, Obstacle> {
-        let poster = Poster::new(Guard::new(self.settings.allow_private_agents), WEBHOOK_PATIENCE);
+        let guard = Guard::new(self.settings.allow_private_agents).trusting(&self.settings.roots);
+        let poster = Poster::new(guard, WEBHOOK_PATIENCE);
         RoomServer::new(url, key.clone(), Arc::new(poster), self.clock.clone()).map_err(|why| {
             let failed = ErrorCode::Platform(Platform::P1, PlatformFault::SessionSetupFailed);
             Obstacle::new(failed, format!("P1_url {why}"))

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::{Order, PipelineEnd, PipelineFault, PipelineNews, Reason, Step};
+use crate::transport::keys::{MAX_KEYS, keys_of};
 use crate::transport::news::NewsSender;
 use crate::transport::webrtc::{
     ChannelId, ChannelNews, MediaPeer, Peer, PeerFault, PeerFigures, PeerState, PeerStreams, Pump,
@@ -20,9 +21,6 @@ const VERSION: &str = "2.2.0";
 
 /// Time within which the caller comes back after its connection was lost.
 const BACK_WITHIN: Duration = Duration::from_secs(15);
-
-/// Keys of one message that are read.
-const MAX_KEYS: usize = 32;
 
 /// A connection that answered an offer.
 pub struct AnsweredLine {
@@ -225,8 +223,8 @@ fn read_message(bytes: &[u8]) -> Option<Told> {
             // Older callers send one key.
             let one = std::slice::from_ref(&data["button"]);
             let buttons = data["buttons"].as_array().map_or(one, Vec::as_slice);
-            let key = |button: &Value| button.as_str()?.chars().next().filter(|key| "0123456789*#".contains(*key));
-            Some(Told::Keys(buttons.iter().take(MAX_KEYS).filter_map(key).collect()))
+            let keys = buttons.iter().filter_map(|button| keys_of(button.as_str()?)).flatten();
+            Some(Told::Keys(keys.take(MAX_KEYS).collect()))
         }
         _ => None,
     }
@@ -245,6 +243,8 @@ mod tests {
         check("client-ready", json!({ "version": "2.2.0" }), Some(Told::Ready(json!("1"))));
         check("dtmf", json!({ "buttons": ["5", "#", "", "x", 7] }), Some(Told::Keys(vec!['5', '#'])));
         check("dtmf", json!({ "button": "*" }), Some(Told::Keys(vec!['*'])));
+        check("dtmf", json!({ "button": "12#" }), Some(Told::Keys(vec!['1', '2', '#'])));
+        check("dtmf", json!({ "buttons": ["12", "3"] }), Some(Told::Keys(vec!['1', '2', '3'])));
         check("dtmf", json!({ "buttons": vec!["1"; 1000] }), Some(Told::Keys(vec!['1'; MAX_KEYS])));
         check("disconnect-bot", Value::Null, Some(Told::Leaves));
         check("client-message", json!({ "t": "x" }), None);

@@ -306,7 +306,7 @@ impl PipelinePort {
             _ if was_open => RemoteKind::Lost,
             Reason::Status(401 | 403) => RemoteKind::AuthFailed,
             Reason::Status(_) | Reason::Unusable(_) | Reason::Room | Reason::Agent(_) => RemoteKind::Refused,
-            Reason::NoAnswer(_) | Reason::Local(_) | Reason::Peer(_) => RemoteKind::Unreachable,
+            Reason::NoAnswer(_) | Reason::Late(_) | Reason::Local(_) | Reason::Peer(_) => RemoteKind::Unreachable,
         };
         self.end(kind, EndDetail::Pipeline { code: fault.code().as_str().to_owned() }, fault.to_string());
     }

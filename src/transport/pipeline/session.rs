@@ -254,9 +254,10 @@ async fn ask(
     let mut headers = vec![(RESULT_ID, target.result_id.clone())];
     headers.extend(key.map(|key| ("Authorization", format!("Bearer {}", key.expose()))));
     let posting = Posting { method, url, headers: &headers, body, patience, answer_bytes: ANSWER_BYTES };
-    let posted = poster.exchange(posting).await.map_err(|failed| match failed.is_own {
-        true => Reason::Local(failed.why),
-        false => Reason::NoAnswer(failed.why),
+    let posted = poster.exchange(posting).await.map_err(|failed| match (failed.is_own, failed.is_late) {
+        (true, _) => Reason::Local(failed.why),
+        (_, true) => Reason::Late(patience),
+        (_, false) => Reason::NoAnswer(failed.why),
     })?;
     if (200..=299).contains(&posted.status) { Ok(posted) } else { Err(Reason::Status(posted.status)) }
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use self::streams::{Streams, Text};
 use super::messages::{Data, DataPacket, SipDtmf, Transcription, UserPacket};
 use crate::model::json::read_exact;
+use crate::transport::keys::keys_of;
 
 /// Packets that are read within a second; further ones are counted.
 const MOST_A_SECOND: u32 = 500;
@@ -127,7 +128,7 @@ impl Inbox {
         let sender = packet.participant_identity;
         match packet.value {
             Some(Data::User(user)) => self.take_user(&user, names).into_iter().collect(),
-            Some(Data::SipDtmf(key)) => read_key(&key).map(DataEvent::Digit).into_iter().collect(),
+            Some(Data::SipDtmf(keys)) => read_keys(&keys).into_iter().map(DataEvent::Digit).collect(),
             Some(Data::Transcription(words)) => self.take_words(now, words, names),
             Some(Data::StreamHeader(header)) => {
                 let text = self.streams.begin(sender, header, |topic| is_read(topic, names));
@@ -234,17 +235,13 @@ pub(super) fn packet_of_key(key: char) -> Option<DataPacket> {
     Some(DataPacket { value: Some(Data::SipDtmf(key)), ..DataPacket::default() })
 }
 
-/// Returns the key of a packet: its text where it has one, else its code.
-fn read_key(key: &SipDtmf) -> Option<char> {
-    let mut text = key.digit.chars();
-    match (text.next(), text.next()) {
-        (Some(digit), None) => {
-            let digit = digit.to_ascii_uppercase();
-            u8::try_from(digit).is_ok_and(|digit| KEYS.contains(&digit)).then_some(digit)
-        }
-        (None, _) => KEYS.get(usize::try_from(key.code).ok()?).map(|key| char::from(*key)),
-        _ => None,
+/// Returns the keys of a packet: those of its text where it has one, else the one of its code.
+fn read_keys(packet: &SipDtmf) -> Vec<char> {
+    if !packet.digit.is_empty() {
+        return keys_of(&packet.digit).unwrap_or_default();
     }
+    let key = usize::try_from(packet.code).ok().and_then(|code| KEYS.get(code));
+    key.map(|key| char::from(*key)).into_iter().collect()
 }
 
 /// Reads a call of a tool: `{name, parameters, output, start_offset_ms}`, of which only the name is needed.

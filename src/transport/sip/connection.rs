@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::line::{Event, HostCount, NotConnected, StreamNews};
-use super::tls::{Tls, explain};
+use super::tls::{Tls, explain, reason};
 use crate::clock::monotonic;
 
 /// Longest time for which sent bytes may stay unacknowledged (RFC 5482): below Timer B, so that a request can go once more.
@@ -198,7 +198,7 @@ impl Link<'_> {
                 Ok(0) if framer.waiting_since().is_some() => return "it was closed within a message".to_owned(),
                 Ok(0) => return "the other side closed it".to_owned(),
                 Ok(count) => count,
-                Err(error) => return error.to_string(),
+                Err(error) => return reason(&error),
             };
             framer.receive(now(), &buffer[..count]);
             if self.opened == Opened::There {

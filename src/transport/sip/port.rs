@@ -3,14 +3,16 @@
 
 mod branches;
 mod media;
+mod notices;
 mod transfers;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use ringer_media::call::{Control, EndDetail, HangupCause, Onward, RemoteEnd, RemoteKind, Signal};
+use ringer_media::call::{ChannelEvent, Control, EndDetail, HangupCause, Onward, RemoteEnd, RemoteKind, Signal};
 use ringer_media::leg::MediaParams;
 use ringer_sip::sdp::{Negotiated, Offer};
+use ringer_sip::uri::Uri;
 use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Hop, Reach, Time, Transport};
 
 use self::branches::Branches;
@@ -20,6 +22,7 @@ use super::sdp;
 use super::transfer::Transfers;
 use crate::provider::guard::{Blocked, Guard};
 use crate::transport::port::{Lookup, MediaPlan, PeerInfo, PortOutput, Refusal, ToPeer};
+use crate::transport::sockets::Stranger;
 
 /// Returns the name of the signalling by this transport.
 pub fn protocol(transport: Transport) -> &'static str {
@@ -140,12 +143,17 @@ pub struct SipPort {
     /// Media of the session as it was agreed on last.
     in_use: Option<MediaParams>,
     transfers: Transfers,
+    /// Events of the timeline from before the call is up.
+    kept: Vec<ChannelEvent>,
+    /// Address that sends RTP and is not the agreed one.
+    stranger: Option<Stranger>,
 }
 
 impl SipPort {
     /// Returns the port of a call to `address`, which is being dialled.
     pub fn caller(address: String, guard: Guard) -> SipPort {
         let mut port = SipPort::new(String::new(), guard);
+        port.transfers.called = Uri::parse(&address).ok();
         port.signal(Signal::Dialing { address });
         port
     }
@@ -194,6 +202,8 @@ impl SipPort {
             is_held: false,
             in_use: None,
             transfers: Transfers::default(),
+            kept: Vec::new(),
+            stranger: None,
         }
     }
 
@@ -342,6 +352,7 @@ impl SipPort {
                     format!("a SIP MESSAGE of {length} bytes ({content_type}) came in the call and was answered 200");
                 self.out.push_back(PortOutput::Warning(told));
             }
+            CallEvent::Notice(notice) => self.take_notice(&notice),
             CallEvent::ConnectionLost => {
                 let told = "the SIP connection of the call was lost; its next request opens another one";
                 self.out.push_back(PortOutput::Warning(told.to_owned()));
@@ -397,6 +408,7 @@ impl SipPort {
         self.branches.end();
         self.go_there(&plan);
         self.signal(Signal::Answered { code, leg: plan.media.into(), text: true });
+        self.tell_kept();
         self.hold(held);
     }
 

@@ -18,8 +18,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore, ServerConfig,
-    SignatureScheme,
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore,
+    ServerConfig, SignatureScheme,
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -105,7 +105,8 @@ impl Tls {
         let provider = Arc::new(provider());
         let identity = settings.identity.as_ref().map(|Identity(key)| Arc::new(SingleCertAndKey::from(key.clone())));
         let client = |roots| {
-            let verifier = Verifier { roots, algorithms: provider.signature_verification_algorithms };
+            let pins = settings.roots.clone();
+            let verifier = Verifier { roots, pins, algorithms: provider.signature_verification_algorithms };
             let versions = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
             let config = versions.expect("ring has both versions").dangerous();
             let config = config.with_custom_certificate_verifier(Arc::new(verifier));
@@ -149,15 +150,14 @@ impl Tls {
 
 /// Returns a client that takes certificates of the well-known authorities and of `roots` for the names of hosts.
 pub(crate) fn verified_client(roots: &Roots) -> Arc<ClientConfig> {
-    let versions = ClientConfig::builder_with_provider(Arc::new(provider())).with_safe_default_protocol_versions();
-    let versions = versions.expect("ring has both versions");
-    Arc::new(versions.with_root_certificates(roots.store()).with_no_client_auth())
+    Arc::new(roots.config())
 }
 
 /// Returns a client that takes every certificate.
 pub(crate) fn unverified_client() -> Arc<ClientConfig> {
     let provider = Arc::new(provider());
-    let verifier = Verifier { roots: None, algorithms: provider.signature_verification_algorithms };
+    let verifier =
+        Verifier { roots: None, pins: Roots::default(), algorithms: provider.signature_verification_algorithms };
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = versions.expect("ring has both versions").dangerous();
     Arc::new(config.with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
@@ -172,6 +172,8 @@ fn provider() -> CryptoProvider {
 struct Verifier {
     /// Authorities; `None`: every certificate is taken.
     roots: Option<RootCertStore>,
+    /// Certificates of servers that are believed themselves.
+    pins: Roots,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
@@ -189,6 +191,7 @@ impl ServerCertVerifier for Verifier {
         let names = webpki::EndEntityCert::try_from(end_entity).map_err(|_| CertificateError::BadEncoding)?;
         let trusted =
             verify_server_cert_signed_by_trust_anchor(&certificate, roots, intermediates, now, self.algorithms.all);
+        let trusted = trusted.or_else(|error| if self.pins.pins(end_entity, &error) { Ok(()) } else { Err(error) });
         trusted.map_err(|error| match error {
             // Which of the two is told depends on what the certificate may be used for.
             Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::Other(_))
@@ -265,17 +268,31 @@ fn fault(fault: Fault) -> Error {
 
 /// Returns why a handshake with `peer` failed, for a person.
 pub(crate) fn explain(error: &io::Error, peer: &str) -> String {
+    format!("TLS with {peer} failed: {}", reason(error))
+}
+
+/// Returns the cause of an error of a connection, for a person. A server of TLS 1.3 refuses a client without a certificate after the
+/// handshake only (RFC 8446 4.4.2.4).
+pub(crate) fn reason(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-    let why = match inner {
+    match inner {
         Some(Error::InvalidCertificate(problem)) => certificate_problem(problem),
+        Some(Error::AlertReceived(AlertDescription::CertificateRequired)) => {
+            "the server asks for a client certificate (SIP: sip.tls_certificate, --tls-certificate)".to_owned()
+        }
+        Some(Error::AlertReceived(
+            alert @ (AlertDescription::BadCertificate
+            | AlertDescription::UnknownCA
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::HandshakeFailure),
+        )) => format!("it refused the handshake ({alert:?}); it may ask for another client certificate, or for one"),
         Some(Error::AlertReceived(alert)) => format!("it refused the handshake ({alert:?})"),
         Some(Error::InvalidMessage(_)) => "it does not speak TLS at this port".to_owned(),
         Some(Error::PeerIncompatible(why)) => format!("it has no version or cipher of TLS in common ({why:?})"),
         Some(other) => other.to_string(),
         None if error.kind() == io::ErrorKind::UnexpectedEof => "it closed the connection in the handshake".to_owned(),
         None => error.to_string(),
-    };
-    format!("TLS with {peer} failed: {why}")
+    }
 }
 
 fn certificate_problem(problem: &CertificateError) -> String {
@@ -320,6 +337,15 @@ mod tests {
         ] {
             assert_eq!(sip_domain(uri), expect, "{uri}");
         }
+    }
+
+    #[test]
+    fn a_client_certificate_that_is_wanted_is_named() {
+        let told = |alert| reason(&io::Error::other(Error::AlertReceived(alert)));
+        assert!(told(AlertDescription::CertificateRequired).contains("the server asks for a client certificate"));
+        assert!(told(AlertDescription::HandshakeFailure).contains("it may ask for another client certificate"));
+        assert_eq!(told(AlertDescription::ProtocolVersion), "it refused the handshake (ProtocolVersion)");
+        assert_eq!(reason(&io::Error::from(io::ErrorKind::ConnectionReset)), "connection reset");
     }
 
     #[test]

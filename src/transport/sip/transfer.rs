@@ -4,7 +4,7 @@
 use ringer_media::call::RemoteEnd;
 use ringer_media::leg::MediaParams;
 use ringer_sip::Hop;
-use ringer_sip::uri::Uri;
+use ringer_sip::uri::{Scheme, Uri};
 
 use crate::config::{Refer, Sip, Targets};
 
@@ -31,10 +31,24 @@ impl From<&Sip> for Forwarding {
     }
 }
 
-/// True if `targets` has the host or the number of an address that another side named. Every redirect and transfer is decided here;
-/// the guard of addresses comes on top.
-pub(super) fn may_go(targets: &Targets, uri: &Uri) -> bool {
-    targets.allow(&uri.host, uri.user.as_deref())
+/// True if `targets` has the host of an address that another side named, or its number at `own`, the host of the call. Every redirect
+/// and transfer is decided here; the guard of addresses comes on top.
+pub(super) fn may_go(targets: &Targets, uri: &Uri, own: Option<&str>) -> bool {
+    targets.allow(&uri.host, uri.user.as_deref(), own)
+}
+
+/// Returns the address at which a target is reached: a number without a host (`tel:`) at that of the call, by its transport (RFC 3261
+/// 19.1.6). `None` where that is not known.
+pub(super) fn reachable(target: &Uri, call: Option<&Uri>) -> Option<Uri> {
+    if target.scheme != Scheme::Tel {
+        return Some(target.clone());
+    }
+    let call = call?;
+    let mut params = call.params.clone();
+    params.0.retain(|(name, _)| name.eq_ignore_ascii_case("transport"));
+    params.set("user", Some("phone".to_owned()));
+    let number = target.user.clone()?;
+    Some(Uri { user: Some(number), password: None, headers: String::new(), params, ..call.clone() })
 }
 
 /// A target of a transfer to call.
@@ -57,6 +71,8 @@ pub(super) struct Transfers {
     /// Number of those that were followed.
     pub followed: u32,
     pub open: Option<Open>,
+    /// Address that was called, or that the call came from.
+    pub called: Option<Uri>,
 }
 
 /// A transfer that has no outcome yet.

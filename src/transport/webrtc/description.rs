@@ -1,5 +1,7 @@
 //! Session descriptions of the other side, read before the library sees them: length, sections, certificate, candidates.
 
+use std::borrow::Cow;
+
 use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
 
@@ -114,13 +116,34 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Refuses a description without a certificate's fingerprint or without ICE credentials.
+/// Refuses a description without a certificate's fingerprint of a function that is compared, or without ICE credentials.
 fn check_keys(section: &Section<'_>, session: &Section<'_>) -> Result<(), PeerFault> {
-    let has = |name: &str| section.values(name).chain(session.values(name)).any(|value| !value.is_empty());
+    let all = |name: &'static str| section.values(name).chain(session.values(name)).filter(|value| !value.is_empty());
+    let has = |name: &'static str| all(name).next().is_some();
     match has("ice-ufrag") && has("ice-pwd") {
         _ if !has("fingerprint") => Err(PeerFault::NoFingerprint),
+        _ if !all("fingerprint").any(|value| comparable(value).is_some()) => {
+            let function = |value: &str| value.chars().take_while(|letter| !letter.is_whitespace()).take(20).collect();
+            Err(PeerFault::OtherHash(all("fingerprint").next().map(function).unwrap_or_default()))
+        }
         false => Err(PeerFault::NoIce),
         true => Ok(()),
+    }
+}
+
+/// Returns a fingerprint's value as the library compares it: `sha-256`, one blank, the digest. `None` for another hash function, which
+/// the library cannot compare. Names of functions have no case (RFC 8122 5).
+fn comparable(value: &str) -> Option<String> {
+    let (function, digest) = value.trim().split_once(char::is_whitespace)?;
+    let is_compared = function.eq_ignore_ascii_case("sha-256");
+    is_compared.then(|| format!("sha-256 {}", digest.trim()))
+}
+
+/// Returns a line as the library reads it; `None` for a fingerprint that it cannot compare, beside one that it can (RFC 8122 5.1).
+fn for_library(line: &str) -> Option<Cow<'_, str>> {
+    match line.strip_prefix("a=fingerprint:") {
+        None => Some(line.into()),
+        Some(value) => comparable(value).map(|value| format!("a=fingerprint:{value}").into()),
     }
 }
 
@@ -165,8 +188,9 @@ pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, 
             (_, Some(attribute)) => sections.last_mut().unwrap_or(&mut session).attributes.push(attribute),
             _ => {}
         }
-        kept.push_str(line);
-        kept.push_str("\r\n");
+        if let Some(line) = for_library(line) {
+            kept.extend([&*line, "\r\n"]);
+        }
     }
     let audio: Vec<&Section> = sections.iter().filter(|section| section.is_audio()).collect();
     let tracks: Vec<RemoteTrack> = audio.iter().filter_map(|section| section.track()).take(MAX_TRACKS).collect();
@@ -236,6 +260,7 @@ mod tests {
         check(&whole().replace("sendrecv", "recvonly"), Err(PeerFault::NoAudio));
         check(&format!("{}{AUDIO}", whole()), Err(PeerFault::ManyAudio(2)));
         check(&whole().replace("fingerprint", "fingerpoint"), Err(PeerFault::NoFingerprint));
+        check(&whole().replace("sha-256", "sha-512"), Err(PeerFault::OtherHash("sha-512".to_owned())));
         check(&whole().replace("ice-pwd", "ice-x"), Err(PeerFault::NoIce));
         check(SESSION, Err(PeerFault::NoAudio));
         check("", Err(PeerFault::Malformed("it does not begin with v=0".to_owned())));
@@ -243,6 +268,20 @@ mod tests {
         check(&long, Err(PeerFault::TooLong(long.len())));
         let lines = format!("{}{}", whole(), "b=\r\n".repeat(5000));
         check(&lines, Err(PeerFault::Malformed("it has more than 4096 lines".to_owned())));
+    }
+
+    #[test]
+    fn fingerprints_are_compared_whatever_the_case_of_their_function() {
+        let check = |written: &str| {
+            let sdp = whole().replace("a=fingerprint:sha-256 AA:BB", written);
+            let remote = read_description(&sdp, Kind::Answer, &Guard::new(true)).expect("it can be used");
+            assert_eq!(remote.sdp, whole(), "{written}");
+        };
+        check("a=fingerprint:SHA-256 AA:BB");
+        check("a=fingerprint:Sha-256   AA:BB ");
+        // The library refuses every description whose first fingerprint has another function.
+        check("a=fingerprint:sha-512 CC:DD\r\na=fingerprint:SHA-256 AA:BB");
+        check("a=fingerprint:sha-256 AA:BB\r\na=fingerprint:sha-1 CC:DD");
     }
 
     #[test]

@@ -24,6 +24,7 @@ use super::handshake::Ids;
 use super::protocol::{CallerFacts, Kind, MAX_OPEN_MARKS, Message, SessionControl, SessionEnd, SessionOutput};
 use super::template::Template;
 use super::voice::{Encoding, Point, Wire};
+use crate::transport::keys::keys_of;
 
 /// Longest name of a mark, in bytes; a name that is JSON included.
 const MAX_NAME: usize = 4096;
@@ -362,12 +363,8 @@ impl Carrier {
     }
 
     fn digit(&mut self, core: &mut Core, now: Time, value: Option<&Value>, text: &str) {
-        let digit = value.and_then(Value::as_str).and_then(|digits| {
-            let mut all = digits.chars();
-            all.next().filter(|digit| all.next().is_none() && "0123456789*#ABCD".contains(*digit))
-        });
-        match digit {
-            Some(digit) => core.push(SessionOutput::Digit(digit)),
+        match value.and_then(Value::as_str).and_then(keys_of) {
+            Some(keys) => keys.into_iter().for_each(|key| core.push(SessionOutput::Digit(key))),
             None => self.bad(core, now, "MISSING_FIELD", text),
         }
     }

@@ -17,11 +17,11 @@ use super::pipeline::{packets, rtp};
 use crate::cli::call::{RoomFlags, Rooms};
 use crate::cli::fail;
 use crate::cli::out::Out;
+use crate::cli::tls::TlsFlags;
 use crate::provider::guard::Guard;
 use crate::tasks::Tasks;
 use crate::transport::news::NewsSender;
 use crate::transport::room::{Patience, RoomCall, RoomTarget};
-use crate::transport::sip::tls::TlsSettings;
 use crate::transport::webrtc::{Bell, PeerSettings, Pump};
 use crate::transport::websocket::dial::Dialer;
 
@@ -42,16 +42,17 @@ struct Far {
 
 /// Is the far side in rooms of `server`: says that it is ready, joins every room whose name is a line of standard input until that
 /// ends, prints its counts.
-pub async fn run(flags: &RoomFlags, server: &str) -> ExitCode {
-    let rooms = match flags.rooms(server) {
-        Ok(rooms) => rooms,
+pub async fn run(flags: &RoomFlags, tls: &TlsFlags, server: &str) -> ExitCode {
+    let tls = tls.settings();
+    let (rooms, tls) = match tls.and_then(|tls| Ok((flags.rooms(server, &tls.roots)?, tls))) {
+        Ok(ready) => ready,
         Err(why) => return fail(why),
     };
     let (tasks, out) = (Tasks::new(), Out::standard());
     let far = Arc::new(Far {
         packets: packets(),
         settings: PeerSettings::new(Guard::by(|_| true), tasks.clone()),
-        dialer: Dialer::new(&TlsSettings::default()),
+        dialer: Dialer::new(&tls),
         sent: AtomicU64::new(0),
         received: AtomicU64::new(0),
     });

@@ -1,16 +1,19 @@
-//! A call as a packet capture: its signalling, made from its SIP log (each message is one UDP datagram with the addresses and the
-//! time that the log gives it; line ends and what was masked are as in the log), and the media that the engine captured.
+//! A call as a packet capture: its signalling, made from its SIP log (each message is one UDP datagram, or one segment of a TCP
+//! connection, with the addresses and the time that the log gives it; line ends and what was masked are as in the log, and messages
+//! over TLS are readable), and the media that the engine captured.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 
-use crate::transport::capture::{Datagram, head, time_of};
+use crate::transport::capture::{Datagram, Position, head, time_of};
 
 /// Longest message that fits a datagram.
 const MOST_BYTES: usize = 65_000;
 /// Largest disorder of captured media in microseconds: received packets are written behind those sent since.
 const UNORDERED_US: u64 = 1_000_000;
+/// Number of the first byte of each stream.
+const FIRST_BYTE: u32 = 1;
 /// Bytes of a block before what depends on its kind; no block of ours is longer than the second.
 const BLOCK_HEAD: usize = 8;
 const LONGEST: usize = 70_000;
@@ -37,10 +40,19 @@ pub struct Message {
 pub fn write(log: &str, media: Option<impl Read>, out: &mut impl Write) -> io::Result<bool> {
     out.write_all(&head())?;
     let mut waiting = Waiting::default();
-    for Message { at_us, from, to, text, .. } in messages(log) {
+    // Bytes of each stream up to now, by sender and receiver.
+    let mut sent: BTreeMap<(SocketAddr, SocketAddr), u32> = BTreeMap::new();
+    for Message { at_us, from, to, text, transport, .. } in messages(log) {
         let payload = &text.as_bytes()[..text.len().min(MOST_BYTES)];
-        let mut block = Vec::new();
-        Datagram { at_us, from, to, payload }.write(&mut block);
+        let (packet, mut block) = (Datagram { at_us, from, to, payload }, Vec::new());
+        if transport == "UDP" {
+            packet.write(&mut block);
+        } else {
+            let acknowledged = FIRST_BYTE.wrapping_add(sent.get(&(to, from)).copied().unwrap_or_default());
+            let bytes = sent.entry((from, to)).or_default();
+            packet.write_segment(Position { sequence: FIRST_BYTE.wrapping_add(*bytes), acknowledged }, &mut block);
+            *bytes = bytes.wrapping_add(payload.len() as u32);
+        }
         waiting.add(at_us, block);
     }
     let mut any = !waiting.blocks.is_empty();
@@ -120,7 +132,6 @@ fn first_line(line: &str) -> Option<Message> {
         None => (false, rest.strip_prefix("received from ")?),
     };
     let (peer, local) = rest.split_once(" at ")?;
-    // Messages over streams are datagrams in the capture, too.
     let stream = ["TCP", "TLS"].iter().find_map(|name| Some((*name, peer.strip_prefix(name)?.strip_prefix(' ')?)));
     let (transport, peer) = stream.unwrap_or(("UDP", peer));
     let (at_ms, peer, local): (u64, _, _) = (at_ms.parse().ok()?, peer.parse().ok()?, local.parse().ok()?);
@@ -147,6 +158,27 @@ mod tests {
             assert_eq!(text, ["INVITE sip:a@b SIP/2.0\r\nCall-ID: 1\r\n\r\n", "SIP/2.0 200 OK\r\n\r\n"], "{log}");
             assert_eq!((messages[0].from.port(), messages[1].from.port()), (5060, 5061));
         }
+    }
+
+    #[test]
+    fn messages_over_streams_are_segments_in_their_order() {
+        let log = "1 sent to TCP 192.0.2.2:5060 at 192.0.2.1:4000\n INVITE\n\n\
+                   2 received from TCP 192.0.2.2:5060 at 192.0.2.1:4000\n SIP/2.0 200 OK\n\n\
+                   3 sent to TCP 192.0.2.2:5060 at 192.0.2.1:4000\n ACK\n\n\
+                   4 sent to 192.0.2.2:5060 at 192.0.2.1:5060\n BYE\n\n";
+        let mut out = Vec::new();
+        assert!(write(log, None::<&[u8]>, &mut out).expect("memory takes it"));
+        let (mut from, mut seen) = (&out[..], Vec::new());
+        while let Some(block) = next_block(&mut from).expect("memory gives it") {
+            let Some(packet) = time_of(&block).map(|_| &block[28..]) else { continue };
+            let word = |at: usize| u32::from_be_bytes(packet[at..at + 4].try_into().expect("four bytes"));
+            seen.push(match packet[9] {
+                6 => (6, word(24), word(28)),
+                protocol => (protocol, 0, 0),
+            });
+        }
+        // "INVITE" and "ACK" are 8 and 5 bytes, the answer 16.
+        assert_eq!(seen, [(6, 1, 1), (6, 1, 9), (6, 9, 17), (17, 0, 0)]);
     }
 
     #[test]

@@ -1,18 +1,27 @@
 //! Redirects and transfers of one call: what its port does when the other side sends it on.
 
+use std::net::SocketAddr;
+
 use ringer_media::call::{Control, Onward, RemoteEnd, Signal};
 use ringer_sip::uri::Uri;
-use ringer_sip::{CallEnd, CallEvent, EndKind, Hop};
+use ringer_sip::{CallEnd, CallEvent, EndKind, Hop, Transport};
 
 use super::{INCOMPATIBLE, NORMAL, SipOrder, SipPort};
 use crate::config::Refer;
 use crate::transport::port::{Lookup, PortOutput, ToPeer};
 use crate::transport::sip::media_names::Dialog;
 use crate::transport::sip::transfer::{
-    Forwarding, MOST_TRANSFERS, Open, Step, TargetCall, Transfers, for_people, may_go, plain, read_target,
+    Forwarding, MOST_TRANSFERS, Open, Step, TargetCall, Transfers, for_people, may_go, plain, reachable, read_target,
 };
 
 impl SipPort {
+    /// Sets the address that a call came from: numbers that it is sent on to are called there.
+    pub fn set_source(&mut self, source: SocketAddr, transport: Transport) {
+        let parameter = if transport == Transport::Udp { "" } else { ";transport=" };
+        let name = if transport == Transport::Udp { String::new() } else { transport.name().to_ascii_lowercase() };
+        self.transfers.called = Uri::parse(&format!("sip:{source}{parameter}{name}")).ok();
+    }
+
     /// Sets where the other side may send the call on to.
     pub fn forward(&mut self, forwarding: Forwarding) {
         self.transfers.forwarding = forwarding;
@@ -25,11 +34,14 @@ impl SipPort {
 
     /// Follows a redirect: looked up where it may be followed.
     pub(super) fn follow_redirect(&mut self, target: Uri, lookup: Lookup) {
-        if may_go(&self.transfers.forwarding.redirects, &target) {
-            return self.out.push_back(PortOutput::Locate(target.into(), lookup));
+        let called = self.transfers.called.as_ref();
+        let own = called.map(|called| called.host.as_str());
+        let goes_on = may_go(&self.transfers.forwarding.redirects, &target, own);
+        if let Some(reached) = reachable(&target, called).filter(|_| goes_on) {
+            return self.out.push_back(PortOutput::Locate(reached.into(), lookup));
         }
-        let host = &target.host;
-        self.warn(format!("a redirect to {host} is not followed: sip.redirects does not have it"));
+        let place = if target.host.is_empty() { for_people(&target) } else { target.host };
+        self.warn(format!("a redirect to {place} is not followed: sip.redirects does not have it"));
         let order = SipOrder::Resolved(Vec::new());
         self.out.push_back(PortOutput::Send(match lookup {
             Lookup::TargetRedirect => ToPeer::Target(order),
@@ -42,16 +54,21 @@ impl SipPort {
     pub(super) fn asked_to_transfer(&mut self, refer_to: &str, referred_by: Option<String>) {
         let read = read_target(refer_to);
         let to = read.as_ref().map_or_else(|_| refer_to.to_owned(), |(uri, _)| for_people(uri));
-        let Transfers { forwarding, followed, open } = &self.transfers;
+        let Transfers { forwarding, followed, open, called } = &self.transfers;
+        let own = called.as_ref().map(|called| called.host.as_str());
         let followed = match read {
             _ if forwarding.refer == Refer::Refuse => Err(None),
             _ if open.is_some() => Err(Some("another one is open".to_owned())),
             _ if *followed >= MOST_TRANSFERS => Err(Some(format!("{MOST_TRANSFERS} were followed in this call"))),
             Err(why) => Err(Some(why)),
-            Ok((uri, _)) if !may_go(&forwarding.refer_targets, &uri) => {
+            Ok((uri, _)) if !may_go(&forwarding.refer_targets, &uri, own) => {
                 Err(Some("sip.refer_targets does not have it".to_owned()))
             }
-            Ok(target) => Ok(target),
+            Ok((uri, replaces)) => {
+                let reached = reachable(&uri, called.as_ref()).map(|uri| (uri, replaces));
+                reached
+                    .ok_or_else(|| Some("the host of the call, which would reach the number, is not known".to_owned()))
+            }
         };
         match followed {
             Ok((uri, replaces)) => {

@@ -146,6 +146,39 @@ async fn one_connection_carries_everything_both_ways() {
 }
 
 #[tokio::test]
+async fn a_self_signed_certificate_that_the_settings_name_is_believed_for_its_names() {
+    let tasks = Tasks::new();
+    let authority = Authority::new();
+    for is_ca in [IsCa::ExplicitNoCa, IsCa::Ca(BasicConstraints::Unconstrained)] {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = names_of(&["agent.example"]);
+        params.is_ca = is_ca;
+        let own = params.self_signed(&key).expect("it is signed");
+        let path = authority.folder.path().join("own.pem");
+        std::fs::write(&path, own.pem() + &authority.issuer.pem()).expect("written");
+        let roots = Roots::from_file(&path).expect("they are certificates");
+        let pinning = TlsSettings { roots, ..TlsSettings::default() };
+        for (settings, called, expect) in [
+            (&pinning, Some("agent.example"), None),
+            (&pinning, Some("other.example"), Some("is not for other.example")),
+            (&pinning, None, Some("is not for 127.0.0.1")),
+            (&authority.trusting(), Some("agent.example"), Some("is self-signed")),
+        ] {
+            let mut callee = side("127.0.0.1", &of(own.der().clone(), &key), Patience::default(), &tasks).await;
+            let mut caller = side("127.0.0.1", settings, Patience::default(), &tasks).await;
+            let to = tls_hop(&callee, called);
+            if let Some(expect) = expect {
+                let why = failure(&mut caller, to).await;
+                assert!(why.contains(expect), "{expect}: {why}");
+            } else {
+                caller.send(&to, message(1));
+                assert_eq!(next_message(&mut callee).await.1, message(1));
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_certificate_that_is_wrong_is_told_with_its_cause() {
     let tasks = Tasks::new();
     let (authority, strangers) = (Authority::new(), Authority::new());

@@ -1,6 +1,8 @@
 //! The client's side of an opening handshake (RFC 6455 4.1 and 4.2.2). A server that chooses none of the subprotocols that are offered
 //! is taken: carriers offer names that their users' servers need not know.
 
+use std::io;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_request;
@@ -10,6 +12,7 @@ use tokio_tungstenite::tungstenite::http::header::SEC_WEBSOCKET_PROTOCOL;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::{DialFault, fault_of_status, in_words, refusal, unreachable};
+use crate::transport::sip::tls::reason;
 use crate::transport::websocket::link::{Duplex, LinkLimits, socket_config};
 
 /// Most bytes of an answer's head.
@@ -30,7 +33,11 @@ pub(super) async fn upgrade(
     let offered = request.headers().get(SEC_WEBSOCKET_PROTOCOL).and_then(|names| names.to_str().ok());
     let offered: Vec<String> = offered.into_iter().flat_map(|names| names.split(", ")).map(str::to_owned).collect();
     let (bytes, key) = generate_request(request).map_err(|error| refusal(&format!("no request: {error}")))?;
-    let lost = |error| unreachable(format!("the connection was lost in the upgrade: {}", in_words(&error)));
+    let lost = |error: io::Error| {
+        let is_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+        let why = if is_tls { reason(&error) } else { in_words(&error) };
+        unreachable(format!("the connection was lost in the upgrade: {why}"))
+    };
     stream.write_all(&bytes).await.map_err(lost)?;
     stream.flush().await.map_err(lost)?;
     let mut read = Vec::with_capacity(1024);

@@ -332,6 +332,8 @@ fn plivo_marks_and_formats() {
     assert_eq!((&played["event"], &played["name"]), (&json!("playedStream"), &json!("c2")));
     side.text(r#"{"event":"sendDTMF","dtmf":"7"}"#);
     assert!(side.has_seen(&SessionOutput::Digit('7')));
+    side.text(r#"{"event":"sendDTMF","dtmf":"12#"}"#);
+    assert!("12#".chars().all(|key| side.has_seen(&SessionOutput::Digit(key))));
     side.text(r#"{"event":"playAudio","media":{"contentType":"audio/mp3","sampleRate":8000,"payload":"AA=="}}"#);
     assert_eq!(side.codes(), ["MISSING_FIELD"]);
 }

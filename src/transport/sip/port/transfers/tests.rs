@@ -256,6 +256,41 @@ fn the_end_of_the_call_ends_both_dialogs() {
     assert_eq!(outputs(&mut port), [""; 0], "its answer has crossed the end");
 }
 
+/// A prefix of numbers opens the host of the call alone, and `tel:` is called there.
+#[test]
+fn numbers_are_called_at_the_host_of_the_call() {
+    let port = |called: &str| {
+        let mut port = SipPort::caller(called.to_owned(), Guard::new(true));
+        let targets = list(&["+49"]);
+        port.forward(Forwarding { refer: Refer::Follow, refer_targets: targets.clone(), redirects: targets });
+        port.receive(answer("192.0.2.7"));
+        outputs(&mut port);
+        port
+    };
+    let check = |to: &str, expect: Option<&str>| {
+        let located = |told: Vec<String>| {
+            let found = told.iter().find_map(|word| word.strip_prefix("locate ")?.split(' ').next().map(str::to_owned));
+            assert_eq!(found.as_deref(), expect, "{to}: {told:?}");
+        };
+        let mut asked = port("sip:a@b.example:5070;transport=tcp");
+        asked.receive(asks(to));
+        located(outputs(&mut asked));
+        let mut moved = port("sip:a@b.example:5070;transport=tcp");
+        moved.receive(CallEvent::Redirected { target: Uri::parse(to).expect("an address") });
+        located(outputs(&mut moved));
+    };
+    check("tel:+4989-123", Some("sip:+4989-123@b.example:5070;transport=tcp;user=phone"));
+    check("sip:+4989123@B.example", Some("sip:+4989123@B.example"));
+    check("sip:+4989123@evil.example", None);
+    check("tel:+1555", None);
+    // A call that came in: the number is called where it came from.
+    let mut port = port("");
+    port.set_source(([192, 0, 2, 5], 5061).into(), ringer_sip::Transport::Tls);
+    port.receive(asks("tel:+4989123"));
+    let told = outputs(&mut port);
+    assert!(told[0].starts_with("locate sip:+4989123@192.0.2.5:5061;transport=tls;user=phone"), "{told:?}");
+}
+
 #[test]
 fn redirects_are_followed_by_their_own_list() {
     let redirected = |to: &str| CallEvent::Redirected { target: Uri::parse(to).expect("an address") };
