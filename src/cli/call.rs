@@ -178,6 +178,15 @@ impl From<String> for Failed {
     }
 }
 
+impl Args {
+    /// Returns the way into the room of the call, and the room that is to be created; neither where it is not in a room.
+    fn way_into_room(&self) -> Result<(Option<RoomTarget>, Option<NewRoom>), String> {
+        let Some(server) = room(&self.to) else { return Ok((None, None)) };
+        let (target, new_room) = self.rooms.plan(server, &self.tls.settings()?.roots)?;
+        Ok((Some(target), new_room))
+    }
+}
+
 async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
     let mut stop = Signals::new()?;
     let equipment = Equipment::new(args)?;
@@ -185,12 +194,7 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
         return Err("--dialect is for ws:// and wss:// addresses".to_owned().into());
     }
     args.rooms.check(room(&args.to).is_some())?;
-    let (target, new_room) = match room(&args.to) {
-        Some(server) => {
-            args.rooms.plan(server, &args.tls.settings()?.roots).map(|(target, new_room)| (Some(target), new_room))?
-        }
-        None => (None, None),
-    };
+    let (target, new_room) = args.way_into_room()?;
     if let Some(path) = &args.record {
         writable(path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     }

@@ -113,7 +113,7 @@ pub async fn run(args: Args) -> ExitCode {
         };
         checks.push(server(part, probe(part, form, &remote).await, stands_in));
     }
-    checks.extend(unverified(&config));
+    checks.extend(insecure_hosts(&config));
     let report = Report::new(checks);
     let out = Out::standard();
     match args.json {
@@ -202,7 +202,7 @@ fn server(part: Part, probed: Result<Probed, Failure>, stands_in: bool) -> Check
 }
 
 /// Returns the check of hosts whose certificates are not verified; `None` where there are none.
-fn unverified(config: &Config) -> Option<Check> {
+fn insecure_hosts(config: &Config) -> Option<Check> {
     let hosts = &config.tls.insecure_hosts;
     let detail =
         format!("not verified at {} (tls.insecure_hosts): anyone on the way can read and change it", hosts.join(", "));
@@ -295,9 +295,9 @@ mod tests {
     #[test]
     fn hosts_without_verification_are_told() {
         let mut config = Config::default();
-        assert_eq!(super::unverified(&config), None);
+        assert_eq!(super::insecure_hosts(&config), None);
         config.tls.insecure_hosts = vec!["a.example:5061".to_owned(), "192.0.2.7:443".to_owned()];
-        let check = super::unverified(&config).expect("it is told");
+        let check = super::insecure_hosts(&config).expect("it is told");
         assert!(
             !check.ok && check.detail.starts_with("not verified at a.example:5061, 192.0.2.7:443 (tls."),
             "{check:?}"

@@ -236,14 +236,26 @@ fn mask_allowed(kind: &str, (status, body): (u16, Vec<u8>)) -> (u16, Vec<u8>) {
     (if status == 403 && plain != text { 404 } else { status }, plain.into_bytes())
 }
 
-/// Returns the refusal of a number of another organization, where numbers are registered and released. That a number is
+/// Returns the refusal of a number of another organization, where numbers are registered, released and used. That a number is
 /// taken is told, and no more.
 fn refusal_of_number(kind: &str, place: &Place) -> Option<(u16, Value)> {
-    let is_registered = kind == "phone_number" && place.path.starts_with("/v1/phone-numbers/");
-    is_registered.then(|| match place.method.as_str() {
-        "POST" => (409, json!({ "detail": "Phone number is already registered" })),
-        _ => (404, json!({ "detail": "Phone number not found" })),
-    })
+    if kind != "phone_number" {
+        return None;
+    }
+    let foreign = "phone_number: the number belongs to another organization";
+    let field = place.label.rsplit('.').next().unwrap_or_default().trim_end_matches("[]");
+    match (place.method.as_str(), place.path.as_str()) {
+        ("POST", path) if path.starts_with("/v1/phone-numbers/") => {
+            Some((409, json!({ "detail": "Phone number is already registered" })))
+        }
+        (_, path) if path.starts_with("/v1/phone-numbers/") => Some((404, json!({ "detail": "Phone number not found" }))),
+        (_, path) if field != "phone_number" || !path.contains("digital-human") => None,
+        ("POST", path) if path.ends_with("/create-digital-humans") => {
+            Some((200, json!({ "created": [], "errors": [{ "index": 0, "detail": foreign }] })))
+        }
+        ("POST" | "PUT", _) => Some((409, json!({ "detail": foreign }))),
+        _ => None,
+    }
 }
 
 /// Puts every id of `owner` in every place, as a stranger; another stranger puts ids that nobody has. What differs is told.

@@ -9,10 +9,13 @@
 //! have arrived had it been as little delayed as the least delayed ones; neither the network's jitter nor the jitter buffer
 //! counts.
 
+mod ears;
+
+use self::ears::Ears;
 use super::{HeardFrame, HeardKind, LegFigures, NARROW, Passed, Scratch};
 use crate::codec::{Codec, Encoder};
-use crate::frame::{FRAME, Frame, Sample};
-use crate::resample::{DELAY, Down2, Up2};
+use crate::frame::Frame;
+use crate::resample::Down2;
 use crate::rtp::events::EventReceiver;
 use crate::rtp::jitter::{Content, MAX_PAYLOAD, span};
 use crate::rtp::packet::{EventPayload, HEADER, Malformed, Packet, is_rtcp};
@@ -205,12 +208,15 @@ impl RtpLeg {
         self.playout.set_origin(origin);
     }
 
-    /// Goes on with a new agreement (RFC 3264 8): payload types, packet length, direction, keys. False without any
-    /// change when that is another codec, or encryption begins or ends.
+    /// Goes on with a new agreement (RFC 3264 8): codec, payload types, packet length, direction, keys. False without any
+    /// change when the codec has another RTP clock or bit rate, or encryption begins or ends.
     pub fn renegotiate(&mut self, mut params: MediaParams) -> bool {
         let old = self.params;
-        if params.codec != old.codec || params.is_secure() != old.is_secure() {
+        if !is_alike(params.codec, old.codec) || params.is_secure() != old.is_secure() {
             return false;
+        }
+        if params.codec != old.codec {
+            self.change_codec(&params);
         }
         if params.awaits_keys() {
             // Until a handshake brings others, the keys stay.
@@ -231,6 +237,14 @@ impl RtpLeg {
         }
         self.params = params;
         true
+    }
+
+    /// Encodes and decodes by another codec from now on: G.711 and G.722 share clock and bit rate.
+    fn change_codec(&mut self, params: &MediaParams) {
+        self.encoder = Encoder::new(params.codec);
+        self.packets = Packetizer::new(params.codec, params.ptime_ms);
+        self.playout.change_codec(params.codec);
+        (self.ears, self.down) = (Ears::new(params.codec), Down2::new());
     }
 
     /// Goes on with the keys that a handshake on the port of RTP has brought.
@@ -535,53 +549,10 @@ impl RtpLeg {
     }
 }
 
-/// Conversion of decoded frames to both rates.
-#[derive(Clone, Debug)]
-struct Ears {
-    /// True when the decoded audio is the wide frame, false when it is the narrow one.
-    is_wide: bool,
-    /// Delay of the wide frame behind its timestamp by codec and filter, in samples.
-    lag: Sample,
-    up: Up2,
-    down: Down2,
-}
-
-impl Ears {
-    fn new(codec: Codec) -> Ears {
-        let is_wide = codec.rate_hz() > 8000;
-        let lag = codec.lag() + if is_wide { 0 } else { DELAY };
-        Ears { is_wide, lag, up: Up2::new(), down: Down2::new() }
-    }
-
-    /// Number of samples of a decoded frame.
-    fn samples(&self) -> usize {
-        if self.is_wide { FRAME } else { NARROW }
-    }
-
-    /// Calls `fill` to write the decoded frame, and computes the other rate of it.
-    fn decode(&mut self, room: &mut Scratch, fill: impl FnOnce(&mut [i16]) -> Played) -> Played {
-        let pcm: &mut [i16] = if self.is_wide { &mut room.wide } else { &mut room.narrow };
-        let mut played = fill(pcm);
-        if played.kind == HeardKind::Stretched {
-            // Filler leaves no trace in the filters: it must not sound in the frame after it.
-            let before = (self.up.clone(), self.down.clone());
-            self.convert(room);
-            (self.up, self.down) = before;
-        } else {
-            self.convert(room);
-        }
-        played.position -= self.lag;
-        played
-    }
-
-    fn convert(&mut self, room: &mut Scratch) {
-        let Scratch { wide, narrow, .. } = room;
-        if self.is_wide {
-            self.down.process(wide, narrow);
-        } else {
-            self.up.process(narrow, wide);
-        }
-    }
+/// True where a stream may change from one codec to the other: its timestamps and the memory for its payloads go on.
+fn is_alike(one: Codec, other: Codec) -> bool {
+    let has_same_bytes = one.bytes_per_tick().is_some() && one.bytes_per_tick() == other.bytes_per_tick();
+    one == other || has_same_bytes && one.rtp_clock_hz() == other.rtp_clock_hz()
 }
 
 #[cfg(test)]

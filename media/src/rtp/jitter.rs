@@ -396,6 +396,19 @@ impl JitterBuffer {
         (self.next..=self.source.newest()).find(|&at| self.slots[index(at)].kind != Kind::Free)
     }
 
+    /// Goes on with payloads of `codec`, whose clock and payload length are those of the present one. Payloads that are held are
+    /// dropped: their time is silence.
+    pub fn change_codec(&mut self, codec: Codec) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.kind == Kind::Audio) {
+            self.payloads.give_back(slot.payload, std::mem::take(&mut slot.len).into());
+            slot.kind = Kind::Other;
+        }
+        while let Some(held) = self.probation.drop_oldest() {
+            self.payloads.give_back(held.rest.block, held.rest.len.into());
+        }
+        self.codec = codec;
+    }
+
     fn release(&mut self, at: i64) {
         self.vacate(at);
         self.next = at + 1;

@@ -137,6 +137,16 @@ impl Playout {
         self.position = self.position.map(|position| position - moved);
     }
 
+    /// Goes on in `codec` (see [`JitterBuffer::change_codec`]), at the position that was reached.
+    pub fn change_codec(&mut self, codec: Codec) {
+        self.jitter.change_codec(codec);
+        self.decoder = Decoder::new(codec);
+        self.concealer = Concealer::new(codec.rate_hz());
+        self.scale = codec.rate_hz() as usize / 8000;
+        (self.held, self.held_kind, self.waiting) = (0, HeardKind::Silence, false);
+        self.slew = Slew::new();
+    }
+
     /// Returns the buffer, for packets and figures.
     pub fn jitter(&self) -> &JitterBuffer {
         &self.jitter

@@ -295,17 +295,25 @@ impl super::Call {
         }
     }
 
-    /// Returns the answer to a new offer: this side's first description, narrowed by the offer.
+    /// Returns the answer to a new offer: this side's first description, narrowed by the offer. The codec in use stays where it is
+    /// offered; else another one of this side with the same RTP clock takes its place, as timestamps go on (RFC 3264 8.3.2).
     pub(super) fn reanswer(&mut self, at: usize, offer: &str) -> Result<(String, Negotiated), Refusal> {
         let own = Session::parse(self.own(at))?;
         let mut base = Offer::from_session(&own).ok_or(Refusal::NoAudio)?;
-        if let Some((name, clock_rate_hz)) = self.codec_in_use(at) {
-            base.codecs.retain(|codec| codec.name == name && codec.clock_rate_hz == clock_rate_hz);
-        }
+        let alike = self.codec_in_use(at).map(|(name, clock_rate_hz)| {
+            base.codecs.retain(|codec| codec.clock_rate_hz == clock_rate_hz);
+            let alike = base.codecs.clone();
+            base.codecs.retain(|codec| codec.name == name);
+            alike
+        });
         if let Some(agreed) = self.media_in_use(at) {
             base.keep_protection(agreed);
         }
-        let (mut session, mut media) = negotiate(offer, &Offer { direction: self.wish.unwrap_or_default(), ..base })?;
+        let base = Offer { direction: self.wish.unwrap_or_default(), ..base };
+        let (mut session, mut media) = match (negotiate(offer, &base), alike) {
+            (Err(Refusal::NoCodec), Some(codecs)) => negotiate(offer, &Offer { codecs, ..base }),
+            (answered, _) => answered,
+        }?;
         // The answer goes at once, and nobody knows yet whether another name can be resolved.
         if let Some(host) = media.remote_host.take() {
             let known = self.known_host.as_ref().filter(|(known, _)| *known == host);

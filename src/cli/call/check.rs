@@ -50,12 +50,7 @@ fn line(to: &str) -> Result<Line, String> {
 
 async fn check(args: &Args, line: &Line) -> Result<Checked, String> {
     let mut stop = Signals::new()?;
-    let (target, new_room) = match room(&args.to) {
-        Some(server) => {
-            args.rooms.plan(server, &args.tls.settings()?.roots).map(|(target, new_room)| (Some(target), new_room))?
-        }
-        None => (None, None),
-    };
+    let (target, new_room) = args.way_into_room()?;
     // Without an address of the other side any local one does: the first step then says what is wrong.
     let listen = match args.listen {
         Some(listen) => listen,

@@ -423,7 +423,9 @@ impl SipPort {
     fn follow(&mut self, media: &Negotiated) {
         match self.media_plan(media) {
             Ok(plan) => {
+                let before = self.peer.codec;
                 self.note_agreement(&plan);
+                self.tell_codec(before);
                 self.lead_to(&plan);
                 self.signal(Signal::Renegotiated { leg: plan.media.into() });
                 self.hold(media.on_hold);

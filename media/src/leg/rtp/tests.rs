@@ -3,6 +3,7 @@
 use super::*;
 use crate::codec::Decoder;
 use crate::frame::SILENCE;
+use crate::frame::{FRAME, Sample};
 use crate::netem::{Loss, Netem, NetemSpec};
 use crate::recording::WINDOW;
 use crate::rtp::packet::{Header, event_of};

@@ -79,6 +79,15 @@ impl SipPort {
         ))
     }
 
+    /// Tells that the codec is another one than `before`.
+    pub(super) fn tell_codec(&mut self, before: Option<&'static str>) {
+        if let (Some(from), Some(to)) = (before, self.peer.codec)
+            && from != to
+        {
+            self.tell("codec_changed", json!({ "from": from, "to": to }));
+        }
+    }
+
     /// Tells an event of the timeline, which begins when the call is up.
     fn tell(&mut self, name: &'static str, data: Value) {
         let told = ChannelEvent::Other { name: name.into(), data };

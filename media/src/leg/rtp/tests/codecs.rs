@@ -1,6 +1,7 @@
 //! Every codec in packets of every length, and losses with Opus.
 
 use super::*;
+use crate::resample::Up2;
 
 const SPEECH: &[u8] = include_bytes!("../../../../../fixtures/audio/speech.ul");
 
@@ -48,6 +49,39 @@ fn every_codec_is_sent_and_heard_in_packets_of_every_length() {
             let most_db = if codec == Codec::Opus { 1.5 } else { 0.3 };
             assert!(level_db.abs() < most_db, "{case}: {level_db} dB");
         }
+    }
+}
+
+#[test]
+fn another_codec_of_the_same_clock_is_followed() {
+    for (first, second) in [(Codec::Pcmu, Codec::Pcma), (Codec::G722, Codec::Pcmu), (Codec::Pcma, Codec::G722)] {
+        let mut legs = [RtpLeg::new(params(first), Seed(1), Time(0)), RtpLeg::new(params(first), Seed(2), Time(0))];
+        let [near, far] = &mut legs;
+        let (mut heard, mut types) = (Vec::new(), Vec::new());
+        for tick in 0..300 {
+            let now = Time::from_millis(tick * 20);
+            if tick == 150 {
+                assert!(near.renegotiate(params(second)) && far.renegotiate(params(second)));
+                assert!(!near.renegotiate(params(Codec::Opus)), "its clock is another one");
+            }
+            near.send(now, &std::array::from_fn(|i| tone(tick as usize * FRAME + i, 16_000, true)));
+            while let Some(bytes) = near.packet().map(<[u8]>::to_vec) {
+                types.push(Packet::parse(&bytes).expect("it is RTP").header.payload_type);
+                assert_eq!(far.receive(now, &bytes), Received::Audio);
+            }
+            let mut room = Scratch::default();
+            let frame = far.listen(now, &mut room);
+            heard.push((tick, frame.position, power(frame.pcm)));
+        }
+        assert_eq!((types[100], types[200]), (first.payload_type(), second.payload_type()));
+        let figures = far.figures();
+        assert_eq!((figures.received, figures.lost, figures.unknown_payload_type), (300, 0, 0), "{first:?} {second:?}");
+        let is_heard = |(_, _, power): &(u64, Sample, f64)| (10.0 * (power / 32e6).log10()).abs() < 1.0;
+        let quiet: Vec<u64> = heard.iter().filter(|frame| !is_heard(frame)).map(|(tick, ..)| *tick).collect();
+        // Before the first packet, and as long as the buffer is deep at the change.
+        assert!(quiet.iter().all(|tick| *tick < 10 || (145..170).contains(tick)), "{first:?} {second:?}: {quiet:?}");
+        let behind = |tick: usize| tick as Sample * FRAME as Sample - heard[tick].1;
+        assert!((behind(120) - behind(280)).abs() < FRAME as Sample * 3, "{} {}", behind(120), behind(280));
     }
 }
 
