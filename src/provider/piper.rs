@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use ringer_media::sentence::goes_on;
 use ringer_media::{clip, level, tempo};
 use ringer_speech::piper::{Clause, Manner, PiperVoice, clauses, phonemes_are_installed};
 use sha2::{Digest, Sha256};
@@ -163,7 +164,7 @@ impl PiperSpeech {
             let message = format!("a text to say has at most {TEXT_BYTES_MAX} bytes");
             return Err(Failure { code: "text_too_long", message });
         }
-        let parts = clauses(text);
+        let parts = clauses(text, |before, rest| goes_on(before, rest) == Some(true));
         if parts.is_empty() {
             return Ok(());
         }
