@@ -23,6 +23,7 @@ pub mod remote;
 #[cfg(test)]
 mod speaker;
 pub mod speech;
+pub(crate) mod spoken_form;
 mod timbre;
 pub mod tls;
 mod voice;

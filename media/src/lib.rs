@@ -54,6 +54,8 @@ pub mod pcm;
 
 pub mod recording;
 
+pub mod sentence;
+
 pub mod measure;
 
 pub mod call;

@@ -16,7 +16,7 @@ pub use pitch::{pitch_hz, pitch_variability};
 pub use probes::{Counted, Probe, ProbeTimes, asides};
 pub use reverb::reverb_s;
 pub use sound::{Channel, Sound, sound};
-pub use turn::{Turn, is_abbreviation, turns, turns_after};
+pub use turn::{Turn, turns, turns_after};
 pub use yielding::{WholeTurn, YieldTimes, whole_turns};
 
 use serde::Serialize;

@@ -16,7 +16,7 @@ use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
 use serde_json::Value;
 
-pub use self::clauses::{Clause, clauses};
+pub use self::clauses::{Clause, GoesOn, clauses};
 pub use self::phonemes::is_installed as phonemes_are_installed;
 use crate::{Unusable, unusable};
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use ringer_media::measure;
+use ringer_media::sentence::goes_on;
 
 pub(crate) use super::words::{is_unspaced, plain_words, word_count};
 
@@ -48,57 +48,6 @@ fn end_of(text: &str, finished: bool) -> Option<usize> {
         at = after;
     }
     None
-}
-
-/// Abbreviations that a number follows.
-const NUMBERED: [&str; 8] = ["No", "no", "Nos", "Nr", "nr", "Ext", "Tel", "Apt"];
-/// Abbreviations inside a sentence; when one ends it, the next word begins with a capital.
-const SHORT: [&str; 17] = [
-    "approx", "ext", "tel", "apt", "vs", "etc", "dept", "ste", "incl", "min", "max", "ca", "bzw", "evtl", "inkl",
-    "núm", "nº",
-];
-/// Months after a day that is written with a full stop.
-const MONTHS: [&str; 13] = [
-    "Januar",
-    "Jänner",
-    "Februar",
-    "März",
-    "April",
-    "Mai",
-    "Juni",
-    "Juli",
-    "August",
-    "September",
-    "Oktober",
-    "November",
-    "Dezember",
-];
-
-/// True if a sentence goes on after the full stop between `before` and `rest`; `None`: the following text decides.
-fn goes_on(before: &str, rest: &str) -> Option<bool> {
-    let token = before.rsplit(char::is_whitespace).next().unwrap_or_default();
-    let word = token.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let next = rest.chars().next();
-    let is_number =
-        !word.is_empty() && word == token && word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_digit());
-    // p.m., e.g.
-    let dotted = token.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let is_dotted = dotted.contains('.') && dotted.split('.').all(|part| part.len() == 1 && part != "I");
-    if is_dotted || SHORT.contains(&word) {
-        return next.map(|c| c.is_lowercase() || c.is_numeric() || c == '#');
-    }
-    if NUMBERED.contains(&word) {
-        return next.map(|c| c.is_numeric() || c == '#');
-    }
-    if is_number && before.trim_end() != token {
-        let following = rest.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-        return match next {
-            None => None,
-            Some(c) if c.is_alphabetic() && following.len() == rest.len() => None,
-            Some(_) => Some(MONTHS.contains(&following)),
-        };
-    }
-    Some(measure::is_abbreviation(word))
 }
 
 /// Returns the sentences of a finished text, trimmed.
@@ -176,6 +125,8 @@ mod tests {
             "It is order No. 5 of mine.",
             "Order no. #12, ext. 7, approx. 4.50 euros.",
             "I come at 8 p.m. tomorrow, e.g. with Ann, at 9 a.m. 30 minutes late.",
+            "I know e.g. Dr. Lee of St. Mary at 12 Main St. in Apt. 5, i.e. Ann.",
+            "I was at Acme Inc. for years, z. B. Anna vs. Bob.",
             "Am 3. Mai bei Nr. 12, ca. 5 Uhr.",
             "Mail ann.lee@example.com or see www.example.com/a.b?c=d now.",
             "Hello (I am. Not) there.",
@@ -186,6 +137,7 @@ mod tests {
         let check = |text: &str, expect: &[&str]| assert_eq!(sentences(text), expect, "{text}");
         check("No. That is wrong.", &["No.", "That is wrong."]);
         check("It was at 8 p.m. We left.", &["It was at 8 p.m.", "We left."]);
+        check("It is 12 Main St. Call Acme Co. Now.", &["It is 12 Main St.", "Call Acme Co.", "Now."]);
         check("I have 3. My son has 4. Maybe.", &["I have 3.", "My son has 4.", "Maybe."]);
         check("One (two. Three. Four.", &["One (two.", "Three.", "Four."]);
         // Each opening sign is looked at once, and not to the end of the text.
@@ -194,6 +146,9 @@ mod tests {
         waits("No. ", None);
         waits("No. 5", None);
         waits("No. N", Some(4));
+        waits("I see Dr. ", None);
+        waits("It is 12 Main St. ", None);
+        waits("It is 12 Main St. W", Some(18));
         waits("[Slowly. Then", None);
         waits("Am 3. M", None);
         waits("I have 3. My", None);

@@ -1,13 +1,17 @@
 //! Times of the Digital Human's words. Its synthesizer does not give them, but length, pauses and text of its speech
-//! are known. Between two pauses, words take time in proportion to their letters.
+//! are known. Between two pauses, words take time in proportion to the letters of their spoken form.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::human::text::is_unspaced;
 use crate::model::transcript::Word;
+use crate::provider::spoken_form::spoken_form;
 
 /// Letters that take as long to say as one digit.
 const LETTERS_A_DIGIT: usize = 4;
+/// Words before a word that its spoken form depends on.
+const PIECES_BEFORE: usize = 4;
 /// A pause is looked for this many letters farther away where a clause ends.
 const CLAUSE_LETTERS: f64 = 8.0;
 
@@ -31,8 +35,9 @@ struct Piece {
 
 /// Returns `text` as it was said in `time`, parted where there were `pauses` (in order, within `time`). A pause for
 /// which no place between words is left parts nothing.
-pub(super) fn runs(text: &str, time: Range<i64>, pauses: &[Range<i64>]) -> Vec<Run> {
-    let pieces = pieces(text);
+pub(super) fn runs(language: &str, text: &str, time: Range<i64>, pauses: &[Range<i64>]) -> Vec<Run> {
+    let mut pieces = pieces(text);
+    weigh(&mut pieces, language, text);
     if pieces.is_empty() {
         return Vec::new();
     }
@@ -82,7 +87,7 @@ fn pieces(text: &str) -> Vec<Piece> {
     let mut apart = true;
     for (at, c) in text.char_indices() {
         let end = at + c.len_utf8();
-        let letters = if c.is_numeric() { LETTERS_A_DIGIT } else { usize::from(c.is_alphanumeric()) };
+        let letters = letters_of(c);
         // An is_unspaced letter is a word, as is what follows it.
         let begins = apart || (letters > 0 && (is_unspaced(c) || text[..at].ends_with(is_unspaced)));
         match pieces.last_mut() {
@@ -101,13 +106,32 @@ fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
+/// Returns the letters that take as long to say as `c`; 0 for a mark.
+fn letters_of(c: char) -> usize {
+    if c.is_numeric() { LETTERS_A_DIGIT } else { usize::from(c.is_alphanumeric()) }
+}
+
+/// Counts the letters of each word in the spoken form of the text, where that differs from what is written.
+fn weigh(pieces: &mut [Piece], language: &str, text: &str) {
+    if matches!(spoken_form(language, text), Cow::Borrowed(_)) {
+        return;
+    }
+    let letters = |text: &str| spoken_form(language, text).chars().map(letters_of).sum::<usize>();
+    for at in 0..pieces.len() {
+        let first = pieces[at.saturating_sub(PIECES_BEFORE)].place.start;
+        let end = pieces[at].place.end;
+        let before = at.checked_sub(1).map_or(0, |last| letters(&text[first..pieces[last].place.end]));
+        pieces[at].letters = letters(&text[first..end]).saturating_sub(before).max(1);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Returns the words of what has no pauses.
     fn words_without_pauses(text: &str, time: Range<i64>) -> Vec<(String, i64, i64)> {
-        let [run] = &runs(text, time.clone(), &[])[..] else { panic!("it is one run") };
+        let [run] = &runs("en", text, time.clone(), &[])[..] else { panic!("it is one run") };
         assert_eq!((run.text.as_str(), &run.time), (text, &time));
         run.words.iter().map(|word| (word.word.clone(), word.start_offset_ms, word.end_offset_ms)).collect()
     }
@@ -129,14 +153,26 @@ mod tests {
                 word("票。", 700, 800)
             ]
         );
-        assert!(runs(" ", 0..100, &[]).is_empty());
+        assert!(runs("en", " ", 0..100, &[]).is_empty());
+    }
+
+    #[test]
+    fn written_words_take_the_time_of_their_spoken_form() {
+        let spans = |text: &str, to| {
+            let words = words_without_pauses(text, 0..to).into_iter();
+            words.map(|(word, from, to)| format!("{word} {from}-{to}")).collect::<Vec<_>>()
+        };
+        // "it is 4 dollars and 50 cents", "5 kilometers off": a digit counts as four letters.
+        assert_eq!(spans("it is $4.50", 3100), ["it 0-200", "is 200-400", "$4.50 400-3100"]);
+        assert_eq!(spans("5 km off", 1700), ["5 0-400", "km 400-1400", "off 1400-1700"]);
+        assert_eq!(spans("War in World War II", 1600).last().map(String::as_str), Some("II 1300-1600"));
     }
 
     #[test]
     fn a_pause_lies_at_the_end_of_a_clause_that_is_near() {
         let texts = |text: &str, time, pauses: &[(i64, i64)]| {
             let pauses: Vec<Range<i64>> = pauses.iter().map(|(from, to)| *from..*to).collect();
-            runs(text, time, &pauses).into_iter().map(|run| (run.text, run.time)).collect::<Vec<_>>()
+            runs("en", text, time, &pauses).into_iter().map(|run| (run.text, run.time)).collect::<Vec<_>>()
         };
         // 26 letters in 2600 ms; after 1400 ms of speech "morning," was not quite said.
         assert_eq!(

@@ -17,7 +17,7 @@ const DIGITS_GAP_MS: i64 = 3000;
 
 /// Returns the transcript of a conversation. `fillers`: phrases that only fill time, in lower case.
 pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fillers: &[String]) -> Transcript {
-    let mut entries = own_entries(moments);
+    let mut entries = own_entries(language, moments);
     for moment in moments {
         if let Some(turn) = turn(moment) {
             entries.extend(agent_entries(&turn, moments));
@@ -38,14 +38,14 @@ pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fil
 
 /// Returns the entries of the Digital Human's speech: the words really spoken, in parts, with times as far as they are
 /// known.
-fn own_entries(moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
+fn own_entries(language: &str, moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     let mut entries = Vec::new();
     for end in reading::utterances(moments).filter(|end| !end.text.is_empty()) {
         let Said { at, kind, exact, .. } = end;
         let from = end.beginning(moments).map_or(at, |start| start.at);
         let time = from / PER_MS..(at / PER_MS).max(from / PER_MS);
         let pauses: Vec<_> = end.pauses.iter().map(|[start, end]| start / PER_MS..end / PER_MS).collect();
-        let runs = spoken::runs(end.text, time, &pauses);
+        let runs = spoken::runs(language, end.text, time, &pauses);
         let parts = runs.chunk_by(|one, next| next.time.start - one.time.end < PART_GAP_MS);
         let first = entries.len();
         entries.extend(parts.map(|part| TranscriptEntry {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use ringer_media::sentence::goes_on;
 use ringer_media::{clip, level, tempo};
 use ringer_speech::piper::{Clause, Manner, PiperVoice, clauses, phonemes_are_installed};
 use sha2::{Digest, Sha256};
@@ -21,6 +22,7 @@ use self::choice::Known;
 use self::disk::DiskCache;
 use super::cache::SpeechCache;
 use super::speech::EmbeddedSpeech;
+use super::spoken_form::spoken_form;
 use super::timbre::{Timbre, speech_s};
 use super::voice::{NORMAL_WPM, TEXT_BYTES_MAX, measurable_words};
 use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, whole_speech};
@@ -163,12 +165,13 @@ impl PiperSpeech {
             let message = format!("a text to say has at most {TEXT_BYTES_MAX} bytes");
             return Err(Failure { code: "text_too_long", message });
         }
-        let parts = clauses(text);
+        let known = self.find(&voice.id)?;
+        let said = spoken_form(&known.language, text);
+        let parts = clauses(&said, |before, rest| goes_on(before, rest) == Some(true));
         if parts.is_empty() {
             return Ok(());
         }
-        let known = self.find(&voice.id)?;
-        let key = key(known, voice, text);
+        let key = key(known, voice, &said);
         let kept = self.cache.get(&key).or_else(|| self.disk.as_ref()?.get(&key));
         if let Some(pcm) = kept {
             self.cache.put(&key, &pcm);
@@ -259,10 +262,10 @@ fn pause(mark: Option<char>) -> usize {
     if mark.is_some_and(|mark| ".!?".contains(mark)) { PAUSES.1 } else { PAUSES.0 }
 }
 
-/// Returns a text of all that the samples follow from.
-fn key(known: &Known, voice: &Voice, text: &str) -> String {
+/// Returns a text of all that the samples follow from; `said` is the text in its spoken form.
+fn key(known: &Known, voice: &Voice, said: &str) -> String {
     format!(
-        "1|{}|{}|{}|{}|{}|{:?}|{text}",
+        "1|{}|{}|{}|{}|{}|{:?}|{said}",
         voice.id, known.bytes, voice.rate_wpm, voice.pitch, voice.formant, voice.bands_db
     )
 }

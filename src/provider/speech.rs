@@ -20,6 +20,7 @@ use tokio::process::Command;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::cache::SpeechCache;
+use super::spoken_form::spoken_form;
 use super::timbre::{self, Timbre};
 use super::voice::{TEXT_BYTES_MAX, choose, measurable_words, substitute};
 use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, espeak, flite};
@@ -85,12 +86,12 @@ impl EmbeddedSpeech {
         if !text.chars().any(char::is_alphanumeric) {
             return Ok(Arc::default());
         }
-        let key =
-            format!("{}|{}|{}|{}|{:?}|{text}", voice.id, voice.rate_wpm, voice.pitch, voice.formant, voice.bands_db);
+        let said = spoken_form(language_of(voice), text);
+        let key = key(voice, &said);
         if let Some(pcm) = self.cache.get(&key) {
             return Ok(pcm);
         }
-        let pcm = self.at_rate(text, voice).await?;
+        let pcm = self.at_rate(&said, voice).await?;
         let mut pcm = pcm[clip::trim_silence(&pcm)].to_vec();
         level::to_speech_level(&mut pcm, 16_000);
         let pcm: Arc<[i16]> = pcm.into();
@@ -214,6 +215,16 @@ fn failure(message: String) -> Failure {
     Failure { code: "synthesizer_failed", message }
 }
 
+/// Returns a text of all that the samples follow from; `said` is the text in its spoken form.
+fn key(voice: &Voice, said: &str) -> String {
+    format!("{}|{}|{}|{}|{:?}|{said}", voice.id, voice.rate_wpm, voice.pitch, voice.formant, voice.bands_db)
+}
+
+/// Returns the language that the voice's program speaks: `en`, `de+f3`.
+fn language_of(voice: &Voice) -> &str {
+    voice.id.strip_prefix("espeak-ng:").unwrap_or("en")
+}
+
 fn command(voice: &Voice, rate_wpm: f32, out: &Path) -> Result<(&'static str, Command), Failure> {
     let unknown = || Failure { code: "unknown_voice", message: "the synthesizer has no such voice".into() };
     if let Some(name) = voice.id.strip_prefix("flite:") {
@@ -271,7 +282,7 @@ fn whole(program: &str, wav: &[u8]) -> Result<clip::Clip, Failure> {
 
 /// Returns the words per minute to ask the program for instead of `asked_wpm`, which made `pcm`, when that is worth it.
 fn corrected_wpm(text: &str, voice: &Voice, asked_wpm: f32, pcm: &[i16]) -> Option<f32> {
-    let language = voice.id.strip_prefix("espeak-ng:").unwrap_or("en");
+    let language = language_of(voice);
     let words = measurable_words(language, text)?;
     let measured_wpm = words as f32 * 60.0 / timbre::speech_s(pcm).max(0.1);
     let factor = voice.rate_wpm / measured_wpm;
@@ -318,6 +329,18 @@ mod tests {
         let energy: f64 = pcm.iter().map(|&x| f64::from(x).powi(2)).sum();
         let slope: f64 = pcm.windows(2).map(|pair| (f64::from(pair[1]) - f64::from(pair[0])).powi(2)).sum();
         (slope / energy).sqrt() * 16_000.0 / std::f64::consts::TAU
+    }
+
+    #[tokio::test]
+    async fn english_voices_are_given_the_spoken_form() {
+        let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
+        for (id, said) in
+            [("flite:slt", "5 kilometers"), ("espeak-ng:en-gb+f3", "5 kilometers"), ("espeak-ng:de", "5 km")]
+        {
+            let voice = voice(id, "normal", 3);
+            speech.cache.put(&key(&voice, said), &Arc::from([7]));
+            assert_eq!(speech.speak("5 km", &voice).await.as_deref(), Ok(&[7][..]), "{id}");
+        }
     }
 
     #[tokio::test]

@@ -102,7 +102,8 @@ fn ms(ms: u32) -> Sample {
 
 /// True when the agent's words are known with their times, and written with punctuation.
 fn tells_sentences(conversation: &Conversation) -> bool {
-    conversation.words.iter().any(|word| ends_sentence(&word.text))
+    let words = &conversation.words;
+    (0..words.len()).any(|at| ends_sentence(words, at))
 }
 
 /// True when the word with which the agent fell silent ends a sentence, or its turn where no word tells of sentences.
@@ -110,7 +111,8 @@ fn natural_end(silence: Sample, conversation: &Conversation, heard: &HeardSpeech
     if !tells_sentences(conversation) {
         return heard.turns_of(Side::Agent).any(|turn| turn.to() == silence);
     }
-    let middle = |word: &&super::Word| (word.span.from + word.span.to) / 2 <= silence;
-    let last = conversation.words.iter().rev().find(middle);
-    last.is_some_and(|word| word.span.to >= silence - WORD_BEFORE && ends_sentence(&word.text))
+    let begins = |word: &super::Word| (word.span.from + word.span.to) / 2 <= silence;
+    let words = &conversation.words;
+    let last = words.iter().rposition(begins);
+    last.is_some_and(|at| words[at].span.to >= silence - WORD_BEFORE && ends_sentence(words, at))
 }

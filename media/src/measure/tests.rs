@@ -313,6 +313,12 @@ fn probes_are_no_turns() {
     // A silence at a sentence's end says nothing about the cough.
     let ended = Conversation { words: words(&[(6200, 6480, "done.")]), ..base.clone() };
     check(&ended, &[("vocal_tic_selectivity", None)]);
+    // The next word tells whether the sentence went on.
+    for (next, expect) in [("We", None), ("tomorrow.", Some(0.0))] {
+        let said = [(6200, 6480, "p.m."), (8000, 8400, next), (8400, 9000, "now.")];
+        let after_abbreviation = Conversation { words: words(&said), ..base.clone() };
+        check(&after_abbreviation, &[("vocal_tic_selectivity", expect)]);
+    }
     // With other times the silence after the cough is none, or too late; the aside counts after less speech.
     for (times, tic, aside) in [
         (ProbeTimes { silence_ms: 1501, ..ProbeTimes::default() }, Some(1.0), None),
@@ -353,6 +359,14 @@ fn fillers_and_sentences() {
             ("p90_punctuation_latency", Some(0.67)),
         ],
     );
+    let mut abbreviated = said;
+    abbreviated[6].2 = "p.m.";
+    let ends = |next| {
+        abbreviated[7].2 = next;
+        let conversation = Conversation { words: words(&abbreviated), ..base.clone() };
+        metrics(&conversation).p90_punctuation_latency
+    };
+    assert_eq!(["Anything", "tomorrow"].map(ends), [Some(0.67), Some(0.7)]);
     let plain = Conversation { fillers: Vec::new(), ..base.clone() };
     check(&plain, &[("avg_filler_ignored_latency", Some(1.0))]);
     let only = Conversation { words: words(&said[..3]), ..base };

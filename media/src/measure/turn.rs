@@ -1,12 +1,14 @@
 //! From stretches of speech to turns. A turn is a run of one side's stretches without a turn of the other side between;
 //! backchannels and probes are none.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::{Conversation, Echo, Span, Word};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
+use crate::sentence::{goes_on, is_closing, is_end_mark};
 
 /// Length below which a pause is ignored.
 const JOIN: Sample = 300 * PER_MS;
@@ -28,6 +30,9 @@ const WORD_SLACK: Sample = 250 * PER_MS;
 
 /// Time from the onset of a turn within which its first word is.
 const FIRST_WORD: Sample = 1000 * PER_MS;
+
+/// Number of words before a full stop that tell its meaning.
+const WORDS_BEFORE: usize = 2;
 
 /// Largest number of letters of a filler.
 const FILLER_CHARS: usize = 1000;
@@ -272,7 +277,7 @@ impl<'c> Words<'c> {
         let fillers = conversation.fillers.iter().map(together);
         let fillers: BTreeSet<String> = fillers.filter(|phrase| (1..=FILLER_CHARS).contains(&chars(phrase))).collect();
         let filler_chars = fillers.iter().map(chars).max().unwrap_or(0);
-        let has_sentence_ends = words.iter().any(|word| ends_sentence(&word.text));
+        let has_sentence_ends = (0..words.len()).any(|at| ends_sentence(words, at));
         Words { words, middles, fillers, filler_chars, has_sentence_ends }
     }
 
@@ -297,9 +302,12 @@ impl<'c> Words<'c> {
         plain.filter(|word| !word.is_empty()).take(count).collect()
     }
 
-    /// Returns the last word of a stretch.
-    pub fn last_within(&self, stretch: Span) -> Option<&'c Word> {
-        self.within(stretch).into_iter().max_by_key(|word| word.span.to)
+    /// Returns the words of a stretch up to the one that ends last.
+    pub fn up_to_last(&self, stretch: Span) -> Vec<&'c Word> {
+        let mut words = self.within(stretch);
+        let last = (0..words.len()).max_by_key(|at| words[*at].span.to);
+        words.truncate(last.map_or(0, |at| at + 1));
+        words
     }
 
     /// True when the words are written with marks of sentences, or the turn that begins at `from` with a capital.
@@ -350,25 +358,24 @@ fn plain(word: &str) -> String {
     word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
 }
 
-/// True when a sentence ends with this word.
-pub fn ends_sentence(word: &str) -> bool {
-    let word = word.trim_end_matches(['"', '\'', ')', '\u{201d}', '\u{2019}']);
-    match word.strip_suffix('.') {
-        Some(before) => !is_abbreviation(before),
-        None => word.ends_with(['?', '!', '\u{2026}', '\u{3002}', '\u{ff1f}', '\u{ff01}', '\u{0964}', '\u{061f}']),
-    }
+/// True when a sentence ends with the word at this place among `words`; the next one, if there is one, helps to tell.
+pub fn ends_sentence<W: Borrow<Word>>(words: &[W], at: usize) -> bool {
+    let text = |word: &W| word.borrow().text.trim().to_owned();
+    let Some(word) = words.get(at) else { return false };
+    let word = text(word);
+    let word = word.trim_end_matches(is_closing);
+    let Some(word) = word.strip_suffix('.') else { return word.ends_with(is_end_mark) };
+    let mut before: Vec<String> = words[at.saturating_sub(WORDS_BEFORE)..at].iter().map(text).collect();
+    before.push(word.to_owned());
+    let next = words.get(at + 1).map(|next| text(next) + " ").unwrap_or_default();
+    goes_on(&before.join(" "), &next) != Some(true)
 }
 
-/// True when a sentence is complete with this word. Three dots and a dash tell that it was broken off.
-pub fn completes_sentence(word: &str) -> bool {
-    let word = word.trim_end_matches(['"', '\'', ')', '\u{201d}', '\u{2019}']);
-    ends_sentence(word) && !word.ends_with("..") && !word.ends_with('\u{2026}')
-}
-
-/// True when a full stop after `word` belongs to it: `Dr.`, `J.`, but not `42.` or `I.`.
-pub fn is_abbreviation(word: &str) -> bool {
-    let single = word.chars().count() == 1 && word != "I" && word.chars().all(char::is_uppercase);
-    single || ["Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Sr", "Jr"].contains(&word)
+/// True when a sentence is complete with the last of these words. Three dots and a dash tell that it was broken off.
+pub fn complete_sentence<W: Borrow<Word>>(words: &[W]) -> bool {
+    let Some(at) = words.len().checked_sub(1) else { return false };
+    let word = words[at].borrow().text.trim().trim_end_matches(is_closing);
+    ends_sentence(words, at) && !word.ends_with("..") && !word.ends_with('\u{2026}')
 }
 
 /// Returns the pauses inside agent turns between the last word of a sentence and the first of the next.
@@ -376,8 +383,8 @@ pub fn sentence_pauses(heard: &HeardSpeech, words: &Words<'_>) -> Vec<Sample> {
     let mut pauses = Vec::new();
     for turn in heard.turns_of(Side::Agent) {
         let words = words.of_turn(turn);
-        let ends = words.windows(2).filter(|pair| ends_sentence(&pair[0].text));
-        pauses.extend(ends.map(|pair| (pair[1].span.from - pair[0].span.to).max(0)));
+        let ends = (1..words.len()).filter(|next| ends_sentence(&words, next - 1));
+        pauses.extend(ends.map(|next| (words[next].span.from - words[next - 1].span.to).max(0)));
     }
     pauses
 }

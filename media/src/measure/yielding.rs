@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::turn::{BACKCHANNEL, HeardSpeech, Turn, Words, completes_sentence, holding, near, onsets};
+use super::turn::{BACKCHANNEL, HeardSpeech, Turn, Words, complete_sentence, holding, near, onsets};
 use super::{Conversation, Metrics, Span, mean, ratio, seconds};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
@@ -198,9 +198,10 @@ impl Interruption {
 
     /// True when the agent stopped inside a sentence; `None` when its words do not tell.
     fn is_inside_sentence(&self, words: &Words<'_>) -> Option<bool> {
-        let last = words.last_within(Span { from: self.from, to: self.stop })?;
+        let said = words.up_to_last(Span { from: self.from, to: self.stop });
+        let last = said.last()?;
         let is_near = last.span.to >= self.stop - WORD_BEFORE;
-        (is_near && words.tell_sentences(self.from)).then(|| !completes_sentence(&last.text))
+        (is_near && words.tell_sentences(self.from)).then(|| !complete_sentence(&said))
     }
 }
 

@@ -62,7 +62,7 @@ pub fn espeak(text: &str, language: &str) -> Vec<i16> {
 /// 16 kHz of a text by a Piper voice.
 pub fn piper(voice: &PiperVoice, text: &str, seed: u64) -> Vec<i16> {
     let say = |clause| voice.say(clause, Manner { speaker: 0, length: 1.0, seed }).expect("it is said");
-    let said: Vec<i16> = clauses(text).iter().flat_map(say).collect();
+    let said: Vec<i16> = clauses(text, |_, _| false).iter().flat_map(say).collect();
     resample_whole(&said, voice.rate_hz(), 16_000)
 }
 

@@ -17,6 +17,9 @@ const FILE_BYTES_MAX: u64 = 10 << 20;
 /// Bytes written between two looks at the whole folder.
 const LOOK_BYTES: u64 = 16 << 20;
 
+/// Version of the division of texts into clauses: speech of another one is not used.
+const DIVISION: &str = "2|";
+
 /// A folder of speech. What cannot be read or written is made anew each time.
 pub struct DiskCache {
     folder: PathBuf,
@@ -31,7 +34,8 @@ impl DiskCache {
     }
 
     fn path(&self, key: &str) -> PathBuf {
-        self.folder.join(format!("{}.pcm", hex::encode(&Sha256::digest(key.as_bytes())[..20])))
+        let digest = Sha256::new().chain_update(DIVISION).chain_update(key).finalize();
+        self.folder.join(format!("{}.pcm", hex::encode(&digest[..20])))
     }
 
     /// Returns the samples that were put under `key`.

@@ -45,6 +45,15 @@ async fn say(speech: &PiperSpeech, text: &str, voice: &Voice) -> Vec<Arc<[i16]>>
     pieces
 }
 
+#[tokio::test]
+async fn a_neural_voice_is_given_the_spoken_form() {
+    let speech = speech(None);
+    let voice = speech.voice(&wish("male", "normal", 3)).expect("there is one");
+    let known = speech.find(&voice.id).expect("it is known");
+    speech.cache.put(&key(known, &voice, "It is 40 dollars."), &Arc::from([7]));
+    assert_eq!(say(&speech, "It is $40.", &voice).await.concat(), [7]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_neural_voice_has_the_asked_speed_and_level() {
     let speech = speech(None);

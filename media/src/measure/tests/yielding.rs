@@ -38,6 +38,12 @@ fn words_tell_whether_a_turn_was_cut() {
         (AT_END, None, 0),
         (&broken("one...")[..], Some(1.0), 0),
         (&broken("one\u{2026}"), Some(1.0), 0),
+        // A name or an example is to come after these, and nothing need come after those.
+        (&broken("Dr."), Some(1.0), 0),
+        (&broken("e.g."), Some(1.0), 0),
+        (&broken("St."), Some(1.0), 0),
+        (&broken("p.m."), None, 0),
+        (&broken("Inc."), None, 0),
         // A capital shows that sentences are written, and small letters alone show nothing.
         (&[(500, 900, "Press"), (1800, 2390, "one")], Some(1.0), 0),
         (&[(500, 900, "press"), (1800, 2390, "one")], None, 1),
