@@ -15,6 +15,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use tempfile::TempDir;
 
+use self::registrar::{PASSWORD, USER};
+
 mod kamailio;
 pub mod python;
 pub mod registrar;
@@ -237,11 +239,13 @@ pub struct Softphone<'a> {
     /// Folder with its certificate `own.pem`, the key `own.key` and its authority `ca.pem`; with it baresip listens for TLS, at the
     /// port after that of the others.
     pub certificates: Option<&'a Path>,
+    /// Registrar that it registers with, as [`registrar::USER`]; none by default.
+    pub registrar: Option<SocketAddr>,
 }
 
 impl Default for Softphone<'_> {
     fn default() -> Self {
-        Softphone { codec: "PCMU/8000/1", keys: "", transport: "UDP", certificates: None }
+        Softphone { codec: "PCMU/8000/1", keys: "", transport: "UDP", certificates: None, registrar: None }
     }
 }
 
@@ -265,8 +269,12 @@ impl Softphone<'_> {
         fs::write(path("tone.wav"), tone(rate_hz)).expect("the folder is writable");
         let keys = if self.keys.is_empty() { String::new() } else { format!(";mediaenc={}", self.keys) };
         let (codec, transport) = (self.codec, self.transport.to_lowercase());
+        let (place, registers) = match self.registrar {
+            None => ("bob@127.0.0.1".to_owned(), "regint=0".to_owned()),
+            Some(at) => (format!("{USER}@{at}"), format!("auth_pass={PASSWORD};regint=60")),
+        };
         let account =
-            format!("<sip:bob@127.0.0.1;transport={transport}>;regint=0;answermode=auto;audio_codecs={codec}{keys}\n");
+            format!("<sip:{place};transport={transport}>;{registers};answermode=auto;audio_codecs={codec}{keys}\n");
         let mut config = baresip_config(folder.path(), first, rate_hz);
         if let Some(certificates) = self.certificates {
             let read = |name: &str| fs::read_to_string(certificates.join(name)).expect("it is there");

@@ -15,6 +15,7 @@ use ringer::config::{Config, Sources, SymmetricRtp};
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::{Workers, Workshop};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
+use ringer::provider::tls::Roots;
 use ringer::provider::{LanguageModel, Recognizer};
 use ringer::service::{Running, Service, Settings};
 use ringer::store::vault::Vault;
@@ -89,6 +90,8 @@ impl House {
         let trunks = config.sip.trunks.clone();
         let set = |settings: &mut Settings, engine: &mut EngineConfig| {
             (engine.sip, engine.symmetric_rtp) = (sip.into(), SymmetricRtp::On);
+            let roots = config.tls.root_file.map(|path| Roots::from_file(&path).expect("it is a certificate"));
+            engine.tls.roots = roots.unwrap_or_default();
             settings.trunks = config.sip.trunks.into();
         };
         let folder = tempfile::tempdir().expect("a folder");

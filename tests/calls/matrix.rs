@@ -90,7 +90,8 @@ async fn talk(certificates: &TempDir, (transport, keys, codec, out): Row) {
     let sip = "udp:127.0.0.1:0,tcp:127.0.0.1:0,tls:127.0.0.1:0".parse().expect("good addresses");
     let config = EngineConfig { sip, tls, srtp, srtp_keys, ..local::config(RTP_PORTS, 10) };
     let (stage, mut calls) = Stage::with_calls(config, ringer::clock::Clock::Real).await;
-    let phone = Softphone { codec: codec_name, keys, transport, certificates: Some(own.path()) };
+    let certificates = Some(own.path());
+    let phone = Softphone { codec: codec_name, keys, transport, certificates, ..Softphone::default() };
     let recorded = tempfile::tempdir().expect("the folder for temporary files is writable");
     let (report, peer) = if out {
         let peer = phone.answering();

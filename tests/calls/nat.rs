@@ -111,7 +111,7 @@ fn a_call_comes_in_through_a_nat_without_an_open_port() {
             let house = House::with_lines(&settings, format!("{INSIDE}:5060").parse().expect("an address")).await;
             stands(&house, Standing::Up).await;
             let folder = tempfile::tempdir().expect("a folder");
-            let result = hold_call(&house, folder.path(), call_from(outside, folder.path().to_owned())).await;
+            let result = hold_call(&house, 6, folder.path(), call_from(outside, folder.path().to_owned())).await;
             house.stop().await;
             registrar.wait_for(";expires=0 authorization");
             (result, registrar.output())

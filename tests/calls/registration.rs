@@ -1,6 +1,7 @@
 //! Trunks that are registered with, before Kamailio: calls that come in by the registration, calls that go out, what is refused, and
 //! a trunk that dies. And strangers who send too much.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tokio::time::{interval, timeout};
 
 use super::house::House;
 use super::stage::{Stage, channels};
+use super::streams::with_certificate;
 use crate::peers::Peer;
 use crate::peers::registrar::{OWN_NUMBER, PASSWORD, Registrar, USER};
 
@@ -68,11 +70,17 @@ pub(super) async fn call(caller: &Stage, registrar: SocketAddr, folder: &Path) -
     caller.call(placement).await.expect("it was placed")
 }
 
-/// Has the number of the trunk called as soon as somebody listens on it, and checks that both sides hear each other.
-pub(super) async fn hold_call(house: &House, folder: &Path, calling: impl Future<Output = CallReport>) -> Value {
+/// Has the number of the trunk called as soon as somebody listens on it, for `most_s` seconds, and checks that both sides hear each
+/// other.
+pub(super) async fn hold_call(
+    house: &House,
+    most_s: u32,
+    folder: &Path,
+    calling: impl Future<Output = CallReport>,
+) -> Value {
     let asking = json!({ "type": "OUTBOUND", "connection_type": "PHONE" });
     let (_, ids) =
-        house.queue(asking, json!({ "max_call_duration": 6 }), &[json!({ "phone_number": OWN_NUMBER })]).await;
+        house.queue(asking, json!({ "max_call_duration": most_s }), &[json!({ "phone_number": OWN_NUMBER })]).await;
     house.watch(&ids[0]).await.until("READY").await;
     let report = calling.await;
     assert!(report.ending.connected, "{:?}", report.ending);
@@ -102,7 +110,7 @@ async fn a_call_comes_in_by_a_registration() {
         let house = house(registrar.sip, PASSWORD, &more).await;
         assert_eq!(stands(&house, Standing::Up).await, None, "{algorithm} {transport}");
         let (folder, caller) = (tempfile::tempdir().expect("a folder"), Stage::new().await);
-        hold_call(&house, folder.path(), call(&caller, registrar.sip, folder.path())).await;
+        hold_call(&house, 6, folder.path(), call(&caller, registrar.sip, folder.path())).await;
         let health = house.call("GET", "/health/deps", Value::Null).await;
         let shown = &health["trunks"][0];
         assert_eq!((&shown["name"], &shown["registration"]["state"]), (&json!("near"), &json!("up")), "{health}");
@@ -116,6 +124,34 @@ async fn a_call_comes_in_by_a_registration() {
         house.stop().await;
         registrar.wait_for(";expires=0 authorization");
     }
+}
+
+/// The engine listens for nothing but UDP, so that the call comes by the connection that it has made.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_comes_in_by_the_tls_connection_of_a_registration() {
+    let certificates = tempfile::tempdir().expect("a folder");
+    with_certificate(&certificates, "127.0.0.1");
+    let registrar = Registrar { certificates: Some(certificates.path()), ..Registrar::new("SHA-256") }.start();
+    let secure = SocketAddr::new(registrar.sip.ip(), registrar.sip.port() + 1);
+    let root = certificates.path().join("ca.pem");
+    let more = format!("register = true\ntransport = 'tls'\n[tls]\nroot_file = '{}'", root.display());
+    let house = house(secure, PASSWORD, &more).await;
+    assert_eq!(stands(&house, Standing::Up).await, None);
+    let (folder, caller) = (tempfile::tempdir().expect("a folder"), Stage::new().await);
+    let result = hold_call(&house, 3, folder.path(), call(&caller, registrar.sip, folder.path())).await;
+    assert_eq!(result["metadata"]["incoming"]["source"], secure.to_string(), "{result}");
+    let log = house.folder.path().join("results").join(result["id"].to_string()).join("sip.log");
+    let log = std::fs::read_to_string(log).expect("it was written");
+    for way in ["received from", "sent to"] {
+        let (all, secured) = (format!("{way} "), format!("{way} TLS {secure} at "));
+        assert!(log.matches(&all).count() > 1 && log.matches(&all).count() == log.matches(&secured).count(), "{log}");
+    }
+    house.stop().await;
+    registrar.wait_for(";expires=0 authorization");
+    let output = registrar.output();
+    let seen = output.lines().filter_map(|line| line.split_once("seen: REGISTER from ")?.1.split_once(" contact "));
+    let from: BTreeSet<&str> = seen.map(|(from, _)| from).collect();
+    assert_eq!(from.len(), 1, "one connection: {output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

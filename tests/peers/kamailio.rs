@@ -5,6 +5,25 @@ use std::path::Path;
 
 use super::{Peer, free_ports, listens, with_limit};
 
+/// Returns the lines of a configuration that listens for TLS at this port of 127.0.0.1, with the certificates of `folder` (as of
+/// [`super::Softphone`]). `demands`: it wants a certificate of the other side.
+pub(super) fn tls(port: u16, folder: &Path, demands: bool) -> String {
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (own, key, authority, demands) = (path("own.pem"), path("own.key"), path("ca.pem"), u8::from(demands));
+    format!(
+        r#"enable_tls=yes
+listen=tls:127.0.0.1:{port}
+loadmodule "tls.so"
+modparam("tls", "tls_method", "TLSv1.2+")
+modparam("tls", "certificate", "{own}")
+modparam("tls", "private_key", "{key}")
+modparam("tls", "ca_list", "{authority}")
+modparam("tls", "verify_certificate", {demands})
+modparam("tls", "require_certificate", {demands})
+"#
+    )
+}
+
 impl Peer {
     /// Starts Kamailio, which records its route and sends each new call on to `target`. It listens over UDP and TCP at
     /// [`Peer::sip`], and over TLS at the port after it, with the certificates of `folder` (as of
@@ -13,30 +32,20 @@ impl Peer {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let port = free_ports();
         let path = |name: &str| folder.path().join(name).display().to_string();
-        let certificate = |name: &str| certificates.join(name).display().to_string();
         let config = format!(
             r#"debug=1
 log_stderror=yes
 children=1
 tcp_children=1
-enable_tls=yes
 auto_aliases=no
 listen=udp:127.0.0.1:{port}
 listen=tcp:127.0.0.1:{port}
-listen=tls:127.0.0.1:{tls_port}
-loadmodule "sl.so"
+{tls}loadmodule "sl.so"
 loadmodule "tm.so"
 loadmodule "rr.so"
 loadmodule "pv.so"
 loadmodule "siputils.so"
 loadmodule "textops.so"
-loadmodule "tls.so"
-modparam("tls", "tls_method", "TLSv1.2+")
-modparam("tls", "certificate", "{own}")
-modparam("tls", "private_key", "{key}")
-modparam("tls", "ca_list", "{authority}")
-modparam("tls", "verify_certificate", {demands})
-modparam("tls", "require_certificate", {demands})
 request_route {{
     if (is_method("CANCEL")) {{
         if (t_check_trans()) {{ t_relay(); }}
@@ -55,11 +64,7 @@ request_route {{
     t_relay();
 }}
 "#,
-            tls_port = port + 1,
-            own = certificate("own.pem"),
-            key = certificate("own.key"),
-            authority = certificate("ca.pem"),
-            demands = u8::from(demands),
+            tls = tls(port + 1, certificates, demands),
         );
         fs::write(path("kamailio.cfg"), config).expect("the folder is writable");
         fs::create_dir(path("run")).expect("the folder is writable");

@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::process::Command;
 
+use super::kamailio::tls;
 use super::{Peer, free_ports, listens, with_limit};
 
 /// User that may register and call.
@@ -26,7 +28,7 @@ tcp_connection_lifetime=3605
 auto_aliases=no
 listen=udp:@HOST@:@PORT@
 listen=tcp:@HOST@:@PORT@
-loadmodule "sl.so"
+@TLS@loadmodule "sl.so"
 loadmodule "tm.so"
 loadmodule "rr.so"
 loadmodule "pv.so"
@@ -109,7 +111,7 @@ onreply_route[AROUND_NAT] {
 "#;
 
 /// A registrar to start.
-pub struct Registrar {
+pub struct Registrar<'a> {
     /// Hash of its digest: `MD5` or `SHA-256`.
     pub algorithm: &'static str,
     /// Host that it listens at.
@@ -120,12 +122,22 @@ pub struct Registrar {
     pub namespace: Option<String>,
     /// Port that it listens at; `None`: a free one.
     pub port: Option<u16>,
+    /// Folder with certificates as of [`super::Softphone`]; with it the registrar listens for TLS at 127.0.0.1, at the port after that
+    /// of the others.
+    pub certificates: Option<&'a Path>,
 }
 
-impl Registrar {
-    pub fn new(algorithm: &'static str) -> Registrar {
+impl Registrar<'_> {
+    pub fn new(algorithm: &'static str) -> Self {
         let host = IpAddr::from([127, 0, 0, 1]);
-        Registrar { algorithm, host, backend: SocketAddr::new(host, 9), namespace: None, port: None }
+        Registrar {
+            algorithm,
+            host,
+            backend: SocketAddr::new(host, 9),
+            namespace: None,
+            port: None,
+            certificates: None,
+        }
     }
 
     /// Starts it, and waits until it listens.
@@ -138,7 +150,9 @@ impl Registrar {
                 "        case \"+15550000{code}\":\n            sl_send_reply(\"{code}\", \"No\");\n            exit;\n"
             )
         });
+        let tls = self.certificates.map_or_else(String::new, |folder| tls(port + 1, folder, false));
         let values = [
+            ("TLS", tls),
             ("REFUSED", refused.concat()),
             ("HOST", self.host.to_string()),
             ("PORT", port.to_string()),
@@ -165,7 +179,8 @@ impl Registrar {
         let mut peer = Peer::start("kamailio", command, folder, port);
         peer.sip = SocketAddr::new(self.host, port);
         if self.namespace.is_none() {
-            let is_up = peer.comes_true(|| listens(port) || peer.has_ended());
+            let last = port + u16::from(self.certificates.is_some());
+            let is_up = peer.comes_true(|| listens(last) || peer.has_ended());
             assert!(is_up && !peer.has_ended(), "kamailio does not listen\n{}", peer.report());
         }
         peer
