@@ -173,8 +173,9 @@ impl Server {
     pub fn body_limit(&self, endpoint: &Endpoint) -> usize {
         match () {
             () if endpoint.is_open() => OPEN_BODY_BYTES,
-            () if endpoint.takes_files() => self.setup.max_upload_bytes,
-            () => self.setup.max_body_bytes,
+            // A form is in memory with its file, and what fits into no memory is never taken.
+            () if endpoint.takes_files() => self.setup.max_upload_bytes.min(self.setup.max_bodies_bytes / 2),
+            () => self.setup.max_body_bytes.min(self.setup.max_bodies_bytes),
         }
     }
 

@@ -144,19 +144,27 @@ impl Store {
     }
 }
 
-/// Removes a folder with all that is in it. It has another name at once: somebody may make one of its name meanwhile.
-async fn remove_folder(folder: &Path) {
-    let away = folder.with_extension(format!("{}.gone", crate::clock::new_id()));
-    let moved = tokio::fs::rename(folder, &away).await;
-    let removed = match moved {
-        Ok(()) => tokio::fs::remove_dir_all(&away).await,
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(folder = %folder.display(), %error, "failed to remove what was left");
+/// End of the names of folders that are being removed.
+pub(crate) const GONE: &str = ".gone";
+
+/// Gives folders other names, and returns both names of those that were there.
+async fn move_away(folders: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
+    let mut moved = Vec::new();
+    for folder in folders {
+        let away = folder.with_extension(format!("{}{GONE}", crate::clock::new_id()));
+        match tokio::fs::rename(folder, &away).await {
+            Ok(()) => moved.push((folder.clone(), away)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!(folder = %folder.display(), %error, "failed to move what was left"),
         }
-        _ => {}
+    }
+    moved
+}
+
+/// Removes a folder with all that is in it.
+async fn remove_folder(folder: &Path) {
+    if let Err(error) = tokio::fs::remove_dir_all(folder).await {
+        tracing::warn!(folder = %folder.display(), %error, "failed to remove what was left");
     }
 }
 
@@ -224,10 +232,16 @@ impl Session {
         if self.spoilt {
             return Err(Error::internal("a statement of this session has failed"));
         }
-        self.link.commit().await?;
-        // Before workers are woken, which may write to the same places.
-        for folder in self.leftovers {
-            remove_folder(&folder).await;
+        // Moved before the commit: whoever claims the new jobs writes to the same places.
+        let moved = move_away(&self.leftovers).await;
+        if let Err(error) = self.link.commit().await {
+            for (folder, away) in moved {
+                let _ = tokio::fs::rename(away, folder).await;
+            }
+            return Err(error);
+        }
+        for (_, away) in moved {
+            remove_folder(&away).await;
         }
         if self.new_jobs {
             self.store.parts.jobs.send_modify(|changes| *changes += 1);

@@ -145,8 +145,8 @@ impl BodyRoom {
         BodyRoom { free: Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))) }
     }
 
-    /// Reads a body of at most `most` bytes.
-    pub async fn collect(&self, body: Body, most: usize) -> Result<Held, Unread> {
+    /// Reads a body of at most `most` bytes, of which `copies` are in memory later.
+    pub async fn collect(&self, body: Body, most: usize, copies: usize) -> Result<Held, Unread> {
         let mut pieces = body.into_data_stream();
         let (mut whole, mut place) = (Vec::new(), None::<OwnedSemaphorePermit>);
         while let Some(piece) = pieces.next().await {
@@ -154,7 +154,7 @@ impl BodyRoom {
             if whole.len() + piece.len() > most {
                 return Err(Unread::TooLarge);
             }
-            let units = (whole.len() + piece.len()).saturating_sub(SMALL_BODY).div_ceil(UNIT);
+            let units = (whole.len() + piece.len()).saturating_sub(SMALL_BODY).div_ceil(UNIT) * copies;
             let more = units - place.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
             if more > 0 {
                 let more = u32::try_from(more).map_err(|_| Unread::TooLarge)?;
@@ -178,16 +178,31 @@ const FORGOTTEN_PER_S: f64 = 10.0 / 60.0;
 const STEP: Duration = Duration::from_millis(500);
 /// Longest delay of an answer.
 const LONGEST: Duration = Duration::from_secs(10);
+/// Refusals of one address that wait at the same time; more are sent at once, with the end of the connection.
+const WAITING: usize = 32;
 /// Most addresses that are remembered; above it those that may try again are dropped.
 const MAX_ADDRESSES: usize = 10_000;
 
 /// Wrong keys by address. Whoever sends many gets the refusal late; a right key never waits.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct WrongKeys {
     tries: Mutex<HashMap<IpAddr, (f64, i64)>>,
+    waiting: Connections,
+}
+
+impl Default for WrongKeys {
+    fn default() -> WrongKeys {
+        let limits = ConnectionLimits { total: MAX_ADDRESSES, per_address: WAITING, behind_proxy: false };
+        WrongKeys { tries: Mutex::default(), waiting: Connections::new(limits) }
+    }
 }
 
 impl WrongKeys {
+    /// Returns a place among the refusals that wait; `None`: too many of this address do.
+    pub fn wait(&self, address: IpAddr) -> Option<Seat> {
+        self.waiting.enter(address)
+    }
+
     /// Counts a wrong key at the time `now_ms`, and returns the time to wait before it is refused.
     pub fn delay(&self, address: IpAddr, now_ms: i64) -> Duration {
         let left = |count: f64, at: i64| (count - (now_ms - at).max(0) as f64 / 1000.0 * FORGOTTEN_PER_S).max(0.0);
@@ -254,13 +269,13 @@ mod tests {
         let room = BodyRoom::new(100 * 1024);
         let of =
             |kib: usize| Body::from_stream(stream::iter((0..kib).map(|_| Ok::<_, std::io::Error>(vec![7_u8; 1024]))));
-        let first = room.collect(of(64 + 80), 1 << 20).await.expect("it fits");
+        let first = room.collect(of(64 + 80), 1 << 20, 1).await.expect("it fits");
         assert_eq!(first.bytes.len(), 144 * 1024);
-        assert_eq!(room.collect(of(64 + 21), 1 << 20).await.expect_err("20 are left"), Unread::NoRoom);
-        room.collect(of(64), 1 << 20).await.expect("a small one needs none");
-        assert_eq!(room.collect(of(9), 8 * 1024).await.expect_err("its route takes 8"), Unread::TooLarge);
+        assert_eq!(room.collect(of(64 + 21), 1 << 20, 1).await.expect_err("20 are left"), Unread::NoRoom);
+        room.collect(of(64), 1 << 20, 1).await.expect("a small one needs none");
+        assert_eq!(room.collect(of(9), 8 * 1024, 1).await.expect_err("its route takes 8"), Unread::TooLarge);
         drop(first);
-        room.collect(of(64 + 100), 1 << 20).await.expect("all is free again");
+        room.collect(of(64 + 100), 1 << 20, 1).await.expect("all is free again");
     }
 
     #[test]

@@ -3,11 +3,13 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::error::{Error, Result};
 use crate::tasks::Tasks;
@@ -74,6 +76,20 @@ impl Parts {
         [database, queue, recordings, synthesizer, recognizer, language_model, sip]
     }
 
+    /// Returns the parts of a measurement that did not end in time.
+    fn late() -> Parts {
+        let part = || Part { detail: Some("the health was not measured within 10 s".to_owned()), ..Part::up(false) };
+        Parts {
+            database: part(),
+            queue: part(),
+            recordings: part(),
+            synthesizer: part(),
+            recognizer: part(),
+            language_model: part(),
+            sip: part(),
+        }
+    }
+
     /// Returns the states alone, without names, versions, errors and times.
     pub fn without_details(self) -> Parts {
         let plain = |part: Part| Part { detail: None, latency_ms: None, ..part };
@@ -97,6 +113,8 @@ pub type SampleAgent = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>
 
 /// Milliseconds for which measured health is told again, whoever asks.
 const FRESH_MS: i64 = 5000;
+/// Time limit of a measurement: a part may not answer at all.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Age in milliseconds from which health is not told any more, but measured anew first.
 const OLD_MS: i64 = 60_000;
 
@@ -130,8 +148,9 @@ impl HealthBoard {
             let measuring = Measuring(Arc::clone(&self.is_measuring));
             let latest = self.latest.clone();
             self.tasks.spawn("health", async move {
-                let parts = measure.await;
+                let parts = timeout(PATIENCE, measure).await;
                 drop(measuring);
+                let parts = parts.unwrap_or_else(|_| Parts::late());
                 latest.send_replace(Some((now_ms, parts)));
             });
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION, CONNECTION,
     CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, RETRY_AFTER, VARY,
 };
 use axum::http::request::Parts;
@@ -144,10 +144,7 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     let caller = match admit(server, &ready.endpoint, &parts, request_id).await {
         Ok(caller) => caller,
         Err((stop, Guess::None)) => return Err(stop),
-        Err((stop, Guess::Wrong)) => {
-            wait_for_refusal(server, &parts).await;
-            return Err(stop);
-        }
+        Err((stop, Guess::Wrong)) => return Err(refuse_late(server, &parts, stop).await),
     };
     if server.setup.draining.is_cancelled() && ready.endpoint.changes() {
         return Err(Box::new(refusal(Error::Unavailable("Service is shutting down".into()), request_id)));
@@ -195,7 +192,11 @@ async fn run_admitted(
     let held = if body_node.is_nothing() && !ready.endpoint.idempotent {
         None
     } else {
-        let read = timeout(server.body_patience(&ready.endpoint), server.bodies.collect(body, limit)).await;
+        let read = timeout(
+            server.body_patience(&ready.endpoint),
+            server.bodies.collect(body, limit, if ready.endpoint.uploads { 2 } else { 1 }),
+        )
+        .await;
         Some(read.map_err(|_| Box::new(too_slow()))?.map_err(|unread| Box::new(unread_body(unread, limit)))?)
     };
     let (bytes, _place) = held.map_or_else(Default::default, |held| (held.bytes, held.place));
@@ -250,14 +251,18 @@ enum Guess {
     Wrong,
 }
 
-/// Lets the refusal of a wrong key or token wait, ever longer for an address that sends many.
-async fn wait_for_refusal(server: &Server, parts: &Parts) {
+/// Lets the refusal of a wrong key or token wait, ever longer for an address that sends many. Where many of an address wait
+/// already, the refusal is sent at once and ends the connection: others of the address need it.
+async fn refuse_late(server: &Server, parts: &Parts, mut stop: Stop) -> Stop {
     let behind_proxy = server.setup.connections.behind_proxy;
-    if let Some(client) = client_of(&parts.extensions, &parts.headers, behind_proxy) {
-        let delay = server.wrong_keys.delay(client, server.service.clock().now_ms());
+    let Some(client) = client_of(&parts.extensions, &parts.headers, behind_proxy) else { return stop };
+    let delay = server.wrong_keys.delay(client, server.service.clock().now_ms());
+    match server.wrong_keys.wait(client) {
         // Nothing but time is awaited. A client that leaves ends this.
-        tokio::time::sleep(delay).await;
+        Some(_place) => tokio::time::sleep(delay).await,
+        None => drop(stop.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"))),
     }
+    stop
 }
 
 /// Returns the caller of a key that may use this endpoint, or the refusal with what was guessed.

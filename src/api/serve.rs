@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::Sleep;
+use tokio::sync::Semaphore;
+use tokio::time::{Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::guests::{CameFrom, ConnectionLimits, Connections};
@@ -20,6 +22,11 @@ use crate::tasks::Tasks;
 
 /// Time to wait when there is no file handle for another connection.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// Time for a client to read that it is refused.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// Refusals that are told at the same time; further connections are closed.
+const REFUSALS: usize = 64;
 
 /// Time limits of the parts of a request. An endless answer (server-sent events) ends by none of them while it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +71,7 @@ pub async fn accept(
     stopping: CancellationToken,
 ) -> io::Result<()> {
     let (connections, open) = (Tasks::new(), Connections::new(limits));
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
     let served = loop {
         let accepted = tokio::select! {
             () = stopping.cancelled() => break Ok(()),
@@ -72,8 +80,12 @@ pub async fn accept(
         match accepted {
             Ok((stream, from)) => {
                 let Some(seat) = open.enter(from.ip()) else {
-                    // Its buffer is empty, so that this waits for nothing. Whoever does not read it loses nothing.
-                    let _ = stream.try_write(REFUSAL);
+                    if let Ok(place) = refusals.clone().try_acquire_owned() {
+                        connections.spawn("refusal", async move {
+                            refuse(stream).await;
+                            drop(place);
+                        });
+                    }
                     continue;
                 };
                 let router = router.clone().layer(Extension(CameFrom(from)));
@@ -96,6 +108,16 @@ pub async fn accept(
     drop(listener);
     connections.stop().await;
     served
+}
+
+/// Refuses a connection. What the client has sent is read for a moment: it would not see the refusal otherwise.
+async fn refuse(mut stream: TcpStream) {
+    let told = async {
+        stream.write_all(REFUSAL).await?;
+        stream.shutdown().await?;
+        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
+    };
+    let _ = timeout(FAREWELL, told).await;
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {

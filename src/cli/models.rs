@@ -11,8 +11,8 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 pub use self::check::{Checked, check};
-use super::Place;
 use super::out::Out;
+use super::{Place, make_private};
 use crate::provider::models;
 
 /// Longest name of a model.
@@ -93,7 +93,12 @@ pub async fn run(args: Args) -> ExitCode {
         Action::List { json } => list(&folder, json, &out),
         Action::Add { from, name, sha256, yes } => {
             let wanted = source::Wanted { from, name, sha256, yes, private: false };
-            add(&folder, &wanted, &out).await
+            // The models are for every user of the machine, other data are not.
+            let made = if folder.starts_with(&config.data) { make_private(&config.data).await } else { Ok(()) };
+            match made {
+                Ok(()) => add(&folder, &wanted, &out).await,
+                Err(why) => Err(why),
+            }
         }
         Action::Check { name, json } => try_out(&folder, &name, json, &out),
         Action::Remove { name } => remove(&folder, &name, &out),

@@ -177,8 +177,8 @@ pub async fn run(args: Args) -> ExitCode {
 }
 
 async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
-    let plan = Plan::from_args(args)?;
     passed_over(&args.paths).iter().for_each(complain);
+    let plan = Plan::from_args(args)?;
     if args.list {
         plan.tell(args, out);
         return Ok(0);
@@ -372,6 +372,8 @@ fn start(args: &Args, plan: &Plan, config: &Config, work: &std::path::Path) -> R
         ("RINGER_SECURITY_ALLOW_PRIVATE_TARGETS", "true"),
         ("RINGER_P2_NAMED_BY_ADDRESS", "true"),
         ("RINGER_WEBSOCKET_ANY_HOST", "true"),
+        // All of its clients are this run.
+        ("RINGER_SERVER_MAX_CONNECTIONS_PER_ADDRESS", "1000000"),
     ];
     // The engine's data are its own, the models are those of all commands. Calls in virtual time are spoken without them.
     let models = local::models_of(config);

@@ -36,7 +36,8 @@ pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {
     if doc.channel.kind == ChannelType::Pager && service.is_overtaken(job, &doc).await? {
         return service.keep_attempt(job, Some(OVERTAKEN.to_owned()), None).await;
     }
-    let poster = Poster::new(Guard::new(service.settings().allow_private_targets), PATIENCE);
+    let poster =
+        Poster::new(Guard::new(service.settings().allow_private_targets).trusting(&service.settings().roots), PATIENCE);
     let Err(why) =
         deliver(job, &doc.channel, &doc.notice, &service.settings().notify, &poster, service.clock()).await?
     else {

@@ -185,8 +185,8 @@ impl Service {
         }
         let mut steps = human.doc.journey_steps.iter().flatten();
         let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
-        let dials =
-            matches!(agent.spec.connection(), Some(ConnectionType::Sip | ConnectionType::Phone | ConnectionType::Sms));
+        let connection = agent.spec.connection().or(run.overrides.connection());
+        let dials = matches!(connection, Some(ConnectionType::Sip | ConnectionType::Phone | ConnectionType::Sms));
         let own = number(&agent.spec, &human.doc, step.as_ref()).filter(|_| dials);
         if let Some(own) = own
             && let Some(obstacle) = foreign_number(&mut db, own).await?

@@ -138,8 +138,17 @@ impl Session {
 
     /// Returns the Digital Human that listens on a number at all times: (organization, id).
     pub(crate) async fn always_on(&mut self, number: &str) -> Result<Option<(String, i64)>> {
-        let sql = "SELECT org_id, id FROM digital_humans WHERE listens_on = $1 ORDER BY id LIMIT 1";
+        // Whoever has registered the number comes first: others may have listened on it before.
+        let sql = "SELECT d.org_id, d.id FROM digital_humans d LEFT JOIN phone_numbers n ON n.number = d.listens_on \
+                   WHERE d.listens_on = $1 ORDER BY CASE WHEN n.org_id = d.org_id THEN 0 ELSE 1 END, d.id LIMIT 1";
         self.row(sql, &[number.into()]).await?.as_ref().map(owner_of).transpose()
+    }
+
+    /// Returns the status of a result of any organization; `None`: there is no such result.
+    pub(crate) async fn status_of(&mut self, result_id: i64) -> Result<Option<ResultStatus>> {
+        let row = self.row("SELECT status FROM results WHERE id = $1", &[result_id.into()]).await?;
+        let read = |row: db::Row| row.try_get::<String, _>(0).map_err(Error::internal);
+        Ok(row.map(read).transpose()?.and_then(|status| ResultStatus::parse(&status)))
     }
 
     /// Returns the organization that a Digital Human belongs to.

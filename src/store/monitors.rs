@@ -108,6 +108,14 @@ impl Session {
         Ok(self.number_holder(number).await?.is_some_and(|holder| holder != self.organization()))
     }
 
+    /// True if a Digital Human of another organization has a number of its own, for calls, for texts or for a journey's step.
+    pub(crate) async fn has_foreign_human(&mut self, number: &str) -> Result<bool> {
+        // Numbers are stored in E.164, so that none has a character of a pattern.
+        let sql = "SELECT 1 FROM digital_humans WHERE org_id <> $1 AND doc LIKE $2 LIMIT 1";
+        let cells = [Cell::from(self.organization()), format!("%number\":\"{number}\"%").into()];
+        Ok(self.row(sql, &cells).await?.is_some())
+    }
+
     /// Returns the numbers among `numbers` that some organization has.
     pub(crate) async fn numbers_taken(&mut self, numbers: &[String]) -> Result<Vec<String>> {
         if numbers.is_empty() {

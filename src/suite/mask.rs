@@ -3,10 +3,11 @@
 /// Fewest characters of a value that is masked.
 pub(super) const MASKED_CHARS: usize = 6;
 
-/// Returns a value as JSON and XML documents carry it.
-pub(super) fn escaped_forms(value: &str) -> [String; 2] {
+/// Returns a value as JSON and XML documents and addresses carry it.
+pub(super) fn escaped_forms(value: &str) -> [String; 3] {
     let json = serde_json::Value::from(value).to_string();
-    [json[1..json.len() - 1].to_owned(), quick_xml::escape::escape(value).into_owned()]
+    let in_address = percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC).to_string();
+    [json[1..json.len() - 1].to_owned(), quick_xml::escape::escape(value).into_owned(), in_address]
 }
 
 /// Takes masked values out of a text, also one that was cut and goes on with `...`.

@@ -552,7 +552,7 @@ mod tests {
             assert_eq!(masked.len(), usize::from(text.contains("TOKEN")), "short values are not masked");
         }
         assert_eq!(mask("a secret-1 b", &["secret-1".to_owned()]), "a *** b");
-        assert_eq!(escaped_forms("a\"b<c"), ["a\\\"b<c", "a&quot;b&lt;c"]);
+        assert_eq!(escaped_forms("a\"b<c"), ["a\\\"b<c", "a&quot;b&lt;c", "a%22b%3Cc"]);
     }
 
     #[test]

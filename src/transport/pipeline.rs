@@ -138,7 +138,8 @@ impl PipelineFault {
     fn is_passing(&self) -> bool {
         match &self.reason {
             Reason::NoAnswer(_) => true,
-            Reason::Status(status) => matches!(status, 408 | 425 | 500..=599),
+            // A gateway that waited in vain tells nothing of the pipeline behind it, which may have started.
+            Reason::Status(status) => matches!(status, 408 | 425 | 500..=599) && !matches!(status, 502 | 504),
             Reason::Peer(fault) => {
                 matches!(
                     fault,

@@ -92,7 +92,9 @@ async fn connections_beyond_the_limit_are_refused() {
             assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
             open.push(stream);
         }
-        let refused = rest(&mut TcpStream::connect(address).await.expect("the kernel takes it")).await;
+        let mut stream = TcpStream::connect(address).await.expect("the kernel takes it");
+        stream.write_all(b"GET /health HTTP/1.1\r\nhost: ringer\r\n\r\n").await.expect("it is taken");
+        let refused = rest(&mut stream).await;
         assert!(
             refused.starts_with("HTTP/1.1 503") && refused.ends_with("{\"detail\":\"Too many connections\"}"),
             "{refused}"

@@ -122,7 +122,8 @@ async fn a_number_of_another_organization_is_not_used() {
     // A number that another one listens on is not taken over by registering it.
     let body = json!({ "always_on": true, "agent_id": "$agent", "name": "On" });
     let simulation = world.post("/v1/create-simulation", body).await["simulation_id"].clone();
-    let human = json!({ "name": "Bea", "phone_number": "+14155550101", "always_on_mode": true, "always_on_active": true });
+    let human =
+        json!({ "name": "Bea", "phone_number": "+14155550101", "always_on_mode": true, "always_on_active": true });
     world.post("/v1/create-digital-human", json!({ "digital_human": human, "simulation_id": simulation })).await;
     let body = json!({ "phone_number": "+14155550101" }).to_string().into_bytes();
     let refused = world.send("POST", "/v1/phone-numbers/add", &foreign, body).await;

@@ -248,7 +248,9 @@ fn refusal_of_number(kind: &str, place: &Place) -> Option<(u16, Value)> {
         ("POST", path) if path.starts_with("/v1/phone-numbers/") => {
             Some((409, json!({ "detail": "Phone number is already registered" })))
         }
-        (_, path) if path.starts_with("/v1/phone-numbers/") => Some((404, json!({ "detail": "Phone number not found" }))),
+        (_, path) if path.starts_with("/v1/phone-numbers/") => {
+            Some((404, json!({ "detail": "Phone number not found" })))
+        }
         (_, path) if field != "phone_number" || !path.contains("digital-human") => None,
         ("POST", path) if path.ends_with("/create-digital-humans") => {
             Some((200, json!({ "created": [], "errors": [{ "index": 0, "detail": foreign }] })))

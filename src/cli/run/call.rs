@@ -206,11 +206,12 @@ async fn await_end(command: &Arc<Mutex<Option<Running>>>) -> Option<String> {
     command.lock().await.as_mut().and_then(Running::exit_reason)
 }
 
-/// Returns a name for the files of a scenario. It has no value of a variable, but the scenario's line where the name has one.
+/// Returns a name for the files of a scenario. It has no value of a variable, but the number of the file
+/// and the line where the name has one.
 fn file_name(job: &Job, masked: &[String]) -> String {
     let Scenario { name, at, .. } = &job.scenario;
     let plain = mask(name, masked);
-    if plain == *name { slug(name) } else { format!("{}-line-{}", slug(&plain), at.line) }
+    if plain == *name { slug(name) } else { format!("{}-{}-line-{}", slug(&plain), job.suite + 1, at.line) }
 }
 
 /// Returns a name for files, of letters and digits, with a hash where others could become the same.

@@ -129,6 +129,8 @@ impl Plan {
             };
             let file = path.to_string_lossy().into_owned();
             plan.masked.extend(suite.masked);
+            // A longer value may hold a shorter one of another file.
+            plan.masked.sort_by_key(|value| std::cmp::Reverse(value.len()));
             problems.extend(plan.admit(args, &file, &suite.connect, suite.spawn.is_some()));
             let entry = plan.room_entry(args, &suite.connect).unwrap_or_else(|why| {
                 problems.push(why);

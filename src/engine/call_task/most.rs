@@ -7,6 +7,8 @@ use ringer_media::call::{Event, EventKind, Side};
 
 /// Most bytes of the signalling log of a call: 4 MiB, as for a WebSocket.
 const MAX_LOG_BYTES: usize = 4 << 20;
+/// Bytes of them that only messages of a BYE get.
+const KEPT_BYTES: usize = 64 << 10;
 /// Most events of one call that the other side causes by signalling and keys, as for a WebSocket.
 const MAX_EVENTS: usize = 5000;
 
@@ -27,7 +29,9 @@ impl SignallingLog {
     /// Writes one message with its time in milliseconds since 1970.
     pub fn write(&mut self, at_ms: i64, message: &str) {
         let Some(file) = &mut self.file else { return };
-        if self.written + message.len() > MAX_LOG_BYTES {
+        // The end of the call has a place of its own.
+        let kept = if message.contains(" BYE\n") { 0 } else { KEPT_BYTES };
+        if self.written + message.len() > MAX_LOG_BYTES - kept {
             self.missing += 1;
             return;
         }
@@ -49,6 +53,8 @@ impl SignallingLog {
 #[derive(Debug, Default)]
 pub(super) struct SignalledEvents {
     count: usize,
+    /// True after a hold that was kept, until its end.
+    is_on_hold: bool,
 }
 
 impl SignalledEvents {
@@ -64,8 +70,17 @@ impl SignalledEvents {
                 | EventKind::SessionAnswered { .. }
                 | EventKind::Transfer { .. }
         );
-        self.count += usize::from(is_signalled && event.side != Side::Dh);
-        !is_signalled || event.side == Side::Dh || self.count <= MAX_EVENTS
+        if !is_signalled || event.side == Side::Dh {
+            return true;
+        }
+        self.count += 1;
+        // The end of a hold that is kept is kept, too.
+        let is_kept = self.count <= MAX_EVENTS || matches!(event.what, EventKind::Unheld) && self.is_on_hold;
+        if is_kept {
+            self.is_on_hold =
+                matches!(event.what, EventKind::Held) || self.is_on_hold && event.what != EventKind::Unheld;
+        }
+        is_kept
     }
 
     /// Returns a warning about events that were not kept; `None`: all were.
@@ -92,6 +107,8 @@ mod tests {
         }
         let length = std::fs::metadata(&path).expect("it is there").len();
         assert!((3 << 20..=4 << 20).contains(&length), "{length}");
+        log.write(100, " BYE sip:a@b SIP/2.0\n CSeq: 2 BYE\n \n");
+        assert!(std::fs::read_to_string(&path).expect("text").ends_with(" CSeq: 2 BYE\n \n\n"), "the end is kept");
         let expect = "37 messages are missing in the signalling log, which takes 4 MiB";
         assert_eq!(log.warning().as_deref(), Some(expect));
         assert_eq!(SignallingLog::default().warning(), None);

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::artifacts::{RESULTS_FOLDER, files};
 use super::facts::is_written;
 use super::rerun::reconnects;
 use super::verdict::settle;
@@ -17,7 +18,7 @@ use crate::model::status::{Effect, Outcome, ResultStatus, RunStatus};
 use crate::model::time::{Timestamp, span_ms};
 use crate::queue::{CallJob, EvaluateJob, Lane};
 use crate::service::{Caller, Service};
-use crate::store::{Owner, Row, Session};
+use crate::store::{GONE, Owner, Row, Session};
 
 impl Service {
     /// Moves a result from `from` to `to`, with what `patch` changes, in one transaction. A result that is elsewhere, or a
@@ -219,6 +220,26 @@ impl Service {
         db.update(run_id, &run.doc, self.clock.now_ms(), None).await.map(drop)
     }
 
+    /// Ends what an engine was about when it was killed amid a rerun: folders that were moved away come back where the rerun was not
+    /// committed, and are removed where it was.
+    async fn sweep_moved(&self) -> Result<()> {
+        for path in files(&self.settings.data.join(RESULTS_FOLDER)).await? {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let Some(id) = name.strip_suffix(GONE).and_then(|rest| rest.split('.').next()?.parse::<i64>().ok()) else {
+                continue;
+            };
+            let status = self.store.org("").read().await?.status_of(id).await?;
+            let folder = self.result_folder(id);
+            let is_committed = status.is_none_or(ResultStatus::is_open) || folder.exists();
+            let done = match is_committed {
+                true => tokio::fs::remove_dir_all(&path).await,
+                false => tokio::fs::rename(&path, &folder).await,
+            };
+            done.map_err(Error::internal)?;
+        }
+        Ok(())
+    }
+
     /// Recovers after a restart: conversations in progress when the engine stopped end as SYSTEM_ERROR. Returns their
     /// number. All other work resumes by its jobs. While another engine uses the database, nothing is taken from it:
     /// work of a dead engine resumes when its leases expire.
@@ -232,6 +253,7 @@ impl Service {
         for (organization, id) in &interrupted {
             self.break_off(organization, *id).await?;
         }
+        self.sweep_moved().await?;
         self.queue().end_leases().await?;
         self.restore_schedules().await?;
         self.store.abandon_running_requests().await?;

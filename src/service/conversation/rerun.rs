@@ -19,8 +19,8 @@ use crate::store::{Row, Session};
 pub(in crate::service) const CUSTOM_ERROR: &str = "custom_error";
 
 impl Service {
-    /// Queues a result again in the place of becoming `end`; what it was is kept in its metadata. What the last attempt has
-    /// left is gone before the next one may begin.
+    /// Queues a result again in the place of becoming `end`; what it was is kept in its metadata. The files of the last attempt
+    /// are moved away before the commit, and removed after it.
     pub(in crate::service) async fn rerun(
         &self,
         db: &mut Session,

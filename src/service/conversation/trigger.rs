@@ -54,7 +54,8 @@ impl Service {
         let mut headers = [IDEMPOTENCY_KEY, RESULT_ID].map(|name| (name, job.result_id.to_string())).to_vec();
         let (id, now_ms) = (job.result_id.to_string(), self.clock.now_ms());
         headers.extend(stage.agent_key.iter().flat_map(|key| signatures(key, &id, now_ms, &body)));
-        let poster = Poster::new(Guard::new(self.settings.allow_private_targets), PATIENCE);
+        let poster =
+            Poster::new(Guard::new(self.settings.allow_private_targets).trusting(&self.settings.roots), PATIENCE);
         let why = match poster.post(url, &headers, body).await {
             Ok(200..=299) => return Ok(()),
             Ok(status) => format!("The outbound trigger webhook answered {status}"),

@@ -375,7 +375,9 @@ impl Service {
             db.update(other.id, &other.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         }
         // Calls to a number come to one engine, whosever they are: nobody takes one over from another organization.
-        let elsewhere = db.always_on(number).await?.is_some_and(|(organization, _)| organization != db.organization());
+        let is_own = db.number_holder(number).await?.is_some_and(|holder| holder == db.organization());
+        let always_on = db.always_on(number).await?;
+        let elsewhere = !is_own && always_on.is_some_and(|(organization, _)| organization != db.organization());
         match elsewhere {
             true => Err(Error::Conflict(NUMBER_TAKEN.into())),
             false => self.take_number_over(db, this, number).await,

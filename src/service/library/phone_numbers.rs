@@ -81,7 +81,13 @@ impl Service {
                 if !db.numbers_taken(std::slice::from_ref(&number)).await?.is_empty() {
                     return Err(Error::Conflict("Phone number is already registered".into()));
                 }
-                if self.is_elsewhere(&mut db, &number).await? {
+                if let Some(trunk) = self.trunk_of(&number).filter(|_| !caller.is_admin()) {
+                    // Nobody else can call from it then.
+                    return Err(Error::Forbidden(format!(
+                        "A number of sip.trunks.{trunk}.numbers is registered with a key of scope admin"
+                    )));
+                }
+                if is_elsewhere(&mut db, &number).await? {
                     return Err(Error::Conflict("Phone number is in use by another organization".into()));
                 }
                 (number, None)
@@ -92,7 +98,7 @@ impl Service {
                 let area = spec.area_code.as_deref().unwrap_or_default();
                 let mut free = None;
                 for number in pool.iter().filter(|number| !taken.contains(number) && lies_in(number, area)) {
-                    if !self.is_elsewhere(&mut db, number).await? {
+                    if !is_elsewhere(&mut db, number).await? {
                         free = Some(number.clone());
                         break;
                     }
@@ -108,12 +114,6 @@ impl Service {
         let NumberDoc { phone_number, carrier_sid, purchase_date, price } = doc;
         let organization_id = caller.organization.clone();
         db.answer(NumberAdded { phone_number, carrier_sid, organization_id, purchase_date, price }).await
-    }
-
-    /// True if a Digital Human of another organization listens on a number now.
-    async fn is_elsewhere(&self, db: &mut Session, number: &str) -> Result<bool> {
-        let listening = [db.leg_holder(number).await?, db.always_on(number).await?];
-        Ok(listening.into_iter().flatten().any(|(organization, _)| organization != db.organization()))
     }
 
     /// Gives a number back that no Digital Human has.
@@ -139,6 +139,13 @@ impl Service {
         db.commit().await?;
         Ok(NumberReleased { phone_number: number, released: true })
     }
+}
+
+/// True if a Digital Human of another organization has a number, or somebody listens on it.
+async fn is_elsewhere(db: &mut Session, number: &str) -> Result<bool> {
+    let listening = [db.leg_holder(number).await?, db.always_on(number).await?];
+    let is_listening = listening.into_iter().flatten().any(|(organization, _)| organization != db.organization());
+    Ok(is_listening || db.has_foreign_human(number).await?)
 }
 
 /// Returns the record of a number of a trunk. It has no row: its id is that of no row, and the same at every start.

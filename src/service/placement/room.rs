@@ -59,7 +59,7 @@ pub(super) fn dial(cast: &Cast, settings: &Settings) -> std::result::Result<Room
     if let Some(lack) = cast.missing(ConnectionType::P1) {
         return Err(lack);
     }
-    let guard = Some(Guard::new(settings.allow_private_agents));
+    let guard = Some(Guard::new(settings.allow_private_agents).trusting(&settings.roots));
     Ok(RoomDial { peers: settings.peers.clone(), patience: Patience::default(), guard, ..RoomDial::default() })
 }
 

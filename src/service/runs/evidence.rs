@@ -56,6 +56,8 @@ impl Service {
         }
         drop(db);
         let folder = self.result_folder(result_id);
+        // The same archive whenever it is asked for.
+        let ended_ms = row.doc.body.end_time.map_or(row.updated_ms, |end| end.0);
         let seed = format!("{}\n", row.doc.body.seed);
         let mut members = vec![
             ("result.json".to_owned(), pretty(&self.result_record(row, &HashMap::new(), caller))?),
@@ -83,9 +85,9 @@ impl Service {
             members.push(("capture.pcapng".to_owned(), Member::Capture { log, media: folder.join(CAPTURED) }));
         }
         members.sort_by(|one, other| one.0.cmp(&other.0));
-        let (data, now_ms) = (self.settings.data.clone(), self.clock.now_ms());
+        let data = self.settings.data.clone();
         let packed =
-            tokio::task::spawn_blocking(move || pack(&data, members, now_ms)).await.map_err(Error::internal)?;
+            tokio::task::spawn_blocking(move || pack(&data, members, ended_ms)).await.map_err(Error::internal)?;
         packed.map_err(Error::internal)
     }
 }
@@ -133,37 +135,37 @@ fn nameless(folder: &Path) -> io::Result<File> {
 }
 
 /// Writes the archive to a nameless file in `folder`.
-fn pack(folder: &Path, members: Vec<(String, Member)>, now_ms: i64) -> io::Result<File> {
+fn pack(folder: &Path, members: Vec<(String, Member)>, at_ms: i64) -> io::Result<File> {
     let mut archive = tar::Builder::new(nameless(folder)?);
     let mut hashes = String::new();
     for (name, member) in members {
         let hash = match member {
             Member::Bytes(bytes) => {
-                append(&mut archive, &name, bytes.len() as u64, now_ms, &bytes[..])?;
+                append(&mut archive, &name, bytes.len() as u64, at_ms, &bytes[..])?;
                 Sha256::digest(&bytes)
             }
-            Member::File(path) => append_file(&mut archive, &name, now_ms, File::open(path)?)?,
+            Member::File(path) => append_file(&mut archive, &name, at_ms, File::open(path)?)?,
             Member::Capture { log, media } => {
                 let mut packets = BufWriter::new(nameless(folder)?);
                 if !capture::write(&log, File::open(media).ok(), &mut packets)? {
                     continue;
                 }
-                append_file(&mut archive, &name, now_ms, packets.into_inner()?)?
+                append_file(&mut archive, &name, at_ms, packets.into_inner()?)?
             }
         };
         hashes.push_str(&format!("{}  {name}\n", hex::encode(hash)));
     }
-    append(&mut archive, "hashes.sha256", hashes.len() as u64, now_ms, hashes.as_bytes())?;
+    append(&mut archive, "hashes.sha256", hashes.len() as u64, at_ms, hashes.as_bytes())?;
     let mut file = archive.into_inner()?;
     file.seek(SeekFrom::Start(0))?;
     Ok(file)
 }
 
-fn append(archive: &mut tar::Builder<File>, name: &str, size: u64, now_ms: i64, from: impl io::Read) -> io::Result<()> {
+fn append(archive: &mut tar::Builder<File>, name: &str, size: u64, at_ms: i64, from: impl io::Read) -> io::Result<()> {
     let mut header = tar::Header::new_ustar();
     header.set_size(size);
     header.set_mode(0o644);
-    header.set_mtime(u64::try_from(now_ms / 1000).unwrap_or(0));
+    header.set_mtime(u64::try_from(at_ms / 1000).unwrap_or(0));
     archive.append_data(&mut header, name, from.take(size))
 }
 
@@ -171,11 +173,11 @@ fn append(archive: &mut tar::Builder<File>, name: &str, size: u64, now_ms: i64, 
 fn append_file(
     archive: &mut tar::Builder<File>,
     name: &str,
-    now_ms: i64,
+    at_ms: i64,
     mut file: File,
 ) -> io::Result<sha2::digest::Output<Sha256>> {
     file.seek(SeekFrom::Start(0))?;
-    append(archive, name, file.metadata()?.len(), now_ms, &file)?;
+    append(archive, name, file.metadata()?.len(), at_ms, &file)?;
     hash_of(&mut file)
 }
 

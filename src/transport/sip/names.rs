@@ -17,7 +17,7 @@ use ringer_sip::hop::{Hop, Transport};
 use ringer_sip::uri::Uri;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use self::ask::{NameServers, known_here};
+use self::ask::{NameServers, answer_in, known_here};
 use self::plan::{Answer, Question, Search, Ways};
 pub use self::plan::{Families, Lost, Trouble, check_spoken};
 use crate::clock::random_bytes;
@@ -136,6 +136,27 @@ impl Resolver {
             }
         };
         timeout_at(until, asked).await.unwrap_or(Answer::Failed(Trouble::Silent))
+    }
+}
+
+/// Returns the hops of `uri` where each question is answered by the next of these messages of name servers, and by none after the last.
+///
+/// # Errors
+/// [`Lost`].
+pub fn hops_by_messages(uri: &Uri, mut messages: &[&[u8]]) -> Result<Vec<Hop>, Lost> {
+    let ways = Ways { spoken: SPOKEN.to_vec(), families: Families::Both, has_services: true };
+    let mut search = Search::begin(uri, ways)?;
+    loop {
+        let questions = search.questions();
+        if questions.is_empty() {
+            return search.hops(&|_| true);
+        }
+        let answers = questions.into_iter().map(|question| {
+            let next = messages.split_off_first().and_then(|message| answer_in(&question, message));
+            (question, next.unwrap_or(Answer::Failed(Trouble::Silent)))
+        });
+        let answers = BTreeMap::from_iter(answers);
+        search.take(&answers, &mut |_| 0);
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
-use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::op::{Message, Query};
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 
@@ -77,30 +77,11 @@ impl NameServers {
     }
 
     async fn pointers(&self, name: &str) -> Result<Vec<Pointer>, Trouble> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let found = self.records(name, RecordType::NAPTR).await?;
-        let found = found.iter().filter_map(|data| if let RData::NAPTR(found) = data { Some(found) } else { None });
-        let pointers = found.map(|found| Pointer {
-            order: found.order,
-            preference: found.preference,
-            flags: text(&found.flags),
-            service: text(&found.services),
-            regexp: text(&found.regexp),
-            replacement: found.replacement.to_ascii(),
-        });
-        Ok(pointers.collect())
+        self.records(name, RecordType::NAPTR).await.map(|found| pointers(&found))
     }
 
     async fn services(&self, name: &str) -> Result<Vec<Service>, Trouble> {
-        let found = self.records(name, RecordType::SRV).await?;
-        let found = found.iter().filter_map(|data| if let RData::SRV(found) = data { Some(found) } else { None });
-        let services = found.map(|found| Service {
-            priority: found.priority,
-            weight: found.weight,
-            port: found.port,
-            target: found.target.to_ascii(),
-        });
-        Ok(services.collect())
+        self.records(name, RecordType::SRV).await.map(|found| services(&found))
     }
 
     async fn addresses(&self, name: &str, families: Families) -> Result<Vec<IpAddr>, Trouble> {
@@ -131,6 +112,44 @@ impl NameServers {
             Err(_) => Err(Trouble::Silent),
         }
     }
+}
+
+/// Returns the NAPTR records among records.
+fn pointers(found: &[RData]) -> Vec<Pointer> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let found = found.iter().filter_map(|data| if let RData::NAPTR(found) = data { Some(found) } else { None });
+    let pointers = found.map(|found| Pointer {
+        order: found.order,
+        preference: found.preference,
+        flags: text(&found.flags),
+        service: text(&found.services),
+        regexp: text(&found.regexp),
+        replacement: found.replacement.to_ascii(),
+    });
+    pointers.collect()
+}
+
+/// Returns the SRV records among records.
+fn services(found: &[RData]) -> Vec<Service> {
+    let found = found.iter().filter_map(|data| if let RData::SRV(found) = data { Some(found) } else { None });
+    let services = found.map(|found| Service {
+        priority: found.priority,
+        weight: found.weight,
+        port: found.port,
+        target: found.target.to_ascii(),
+    });
+    services.collect()
+}
+
+/// Returns the answer to a question by one message of a name server (RFC 1035 4); `None`: the bytes are no message.
+pub fn answer_in(question: &Question, message: &[u8]) -> Option<Answer> {
+    let message = Message::from_vec(message).ok()?;
+    let found: Vec<RData> = message.answers.iter().map(|record| record.data.clone()).collect();
+    Some(match question {
+        Question::Pointers(_) => Answer::Pointers(pointers(&found)),
+        Question::Services(_) => Answer::Services(services(&found)),
+        Question::Addresses(_) => Answer::Addresses(found.iter().filter_map(RData::ip_addr).collect()),
+    })
 }
 
 type Records = Result<Vec<RData>, Trouble>;

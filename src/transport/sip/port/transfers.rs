@@ -1,6 +1,6 @@
 //! Redirects and transfers of one call: what its port does when the other side sends it on.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use ringer_media::call::{Control, Onward, RemoteEnd, Signal};
 use ringer_sip::uri::Uri;
@@ -17,9 +17,13 @@ use crate::transport::sip::transfer::{
 impl SipPort {
     /// Sets the address that a call came from: numbers that it is sent on to are called there.
     pub fn set_source(&mut self, source: SocketAddr, transport: Transport) {
-        let parameter = if transport == Transport::Udp { "" } else { ";transport=" };
-        let name = if transport == Transport::Udp { String::new() } else { transport.name().to_ascii_lowercase() };
-        self.transfers.called = Uri::parse(&format!("sip:{source}{parameter}{name}")).ok();
+        let place = match (transport, source.ip()) {
+            (Transport::Udp, _) => source.to_string(),
+            // The port of a connection is the client's own; it listens where its transport does.
+            (_, IpAddr::V4(ip)) => format!("{ip};transport={}", transport.name().to_ascii_lowercase()),
+            (_, IpAddr::V6(ip)) => format!("[{ip}];transport={}", transport.name().to_ascii_lowercase()),
+        };
+        self.transfers.called = Uri::parse(&format!("sip:{place}")).ok();
     }
 
     /// Sets where the other side may send the call on to.
