@@ -251,6 +251,7 @@ fn refusal_of_number(kind: &str, place: &Place) -> Option<(u16, Value)> {
         (_, path) if path.starts_with("/v1/phone-numbers/") => {
             Some((404, json!({ "detail": "Phone number not found" })))
         }
+        _ if place.label.contains("journey_steps") => None,
         (_, path) if field != "phone_number" || !path.contains("digital-human") => None,
         ("POST", path) if path.ends_with("/create-digital-humans") => {
             Some((200, json!({ "created": [], "errors": [{ "index": 0, "detail": foreign }] })))

@@ -83,13 +83,13 @@ async fn a_softphone_is_called_through_a_trunk() {
     let (_, ids) =
         house.queue(json!({ "phone_number": OWN_NUMBER }), json!({ "max_call_duration": 2 }), &[human]).await;
     house.events(&ids[0]).await;
-    peer.wait_for("audio: destroyed");
     let result = house.result(&ids[0]).await;
     let told = (&result["status"], &result["error_code"], &result["conversation_ended_by"]);
     assert_eq!(told, (&json!("COMPLETED"), &Value::Null, &json!("USER")), "{result}");
     let noted = (&result["metadata"]["trunk"], &result["metadata"]["caller_number"], &result["metadata"]["codec"]);
     assert_eq!(noted, (&json!("near"), &json!("+15550001112"), &json!("PCMA")), "{result}");
     registrar.wait_for(&format!("seen: INVITE {OWN_NUMBER} from +15550001112"));
+    peer.wait_for("audio: destroyed");
     check_sounds("PCMA", &house.folder.path().join("results").join(&ids[0]), &peer);
     house.stop().await;
 }

@@ -128,9 +128,7 @@ impl Plan {
                 }
             };
             let file = path.to_string_lossy().into_owned();
-            plan.masked.extend(suite.masked);
-            // A longer value may hold a shorter one of another file.
-            plan.masked.sort_by_key(|value| std::cmp::Reverse(value.len()));
+            plan.mask(suite.masked);
             problems.extend(plan.admit(args, &file, &suite.connect, suite.spawn.is_some()));
             let entry = plan.room_entry(args, &suite.connect).unwrap_or_else(|why| {
                 problems.push(why);
@@ -281,6 +279,12 @@ impl Plan {
             )),
             None => Ok(Some(entry)),
         }
+    }
+
+    /// Masks further values in all that is printed and written. A longer value may hold a shorter one of another file.
+    fn mask(&mut self, values: Vec<String>) {
+        self.masked.extend(values);
+        self.masked.sort_by_key(|value| std::cmp::Reverse(value.len()));
     }
 
     /// Prints the scenarios (`--list`), or what would be made of them (`--dry-run`).
