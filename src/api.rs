@@ -63,7 +63,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::endpoint::Endpoint;
 pub use crate::api::guests::ConnectionLimits;
-use crate::api::guests::{BodyRoom, WrongKeys};
+use crate::api::guests::{BodyRoom, REFUSAL_DELAY, WrongKeys};
 use crate::api::health::HealthBoard;
 pub use crate::api::health::{Part, PartStatus, Parts, Probe, SampleAgent};
 use crate::api::idempotency::Running;
@@ -92,6 +92,8 @@ pub struct Setup {
     pub max_bodies_bytes: usize,
     /// Most connections at the same time.
     pub connections: ConnectionLimits,
+    /// Longest delay of the refusal of a wrong key, for addresses that send many; 0: none waits.
+    pub refusal_delay: Duration,
     /// Origins that a browser may call from; `*` is every origin.
     pub cors_origins: Vec<String>,
     /// Rate limits, in requests a minute.
@@ -127,6 +129,7 @@ impl Default for Setup {
             max_upload_bytes: 512 * 1024 * 1024,
             max_bodies_bytes: 1024 * 1024 * 1024,
             connections: ConnectionLimits::default(),
+            refusal_delay: REFUSAL_DELAY,
             cors_origins: Vec::new(),
             rates: Rates::default(),
             patience: Patience::default(),
@@ -250,7 +253,7 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
     let (buckets, running) = (Buckets::default(), Running::default());
     let stopping = Arc::new(stopping);
     let (bodies, wrong_keys, health) =
-        (BodyRoom::new(setup.max_bodies_bytes), WrongKeys::default(), HealthBoard::new(tasks.clone()));
+        (BodyRoom::new(setup.max_bodies_bytes), WrongKeys::new(setup.refusal_delay), HealthBoard::new(tasks.clone()));
     let document = document.into();
     let server =
         Arc::new(Server { service, setup, stopping, document, tasks, buckets, running, bodies, wrong_keys, health });

@@ -168,6 +168,8 @@ impl Client {
             (State::Proceeding, 100..200) => TransactionEvent::Pass,
             (State::Trying | State::Proceeding, _) => {
                 self.repeat = None;
+                // Nothing sends them again after a final response, which is remembered for half a minute.
+                self.bytes = Vec::new();
                 let over = |span| if self.to.transport.is_reliable() { Duration::ZERO } else { span };
                 let (state, linger, heard) = match (self.invite(), code) {
                     (true, 200..300) => (State::Accepted, T1_64, TransactionEvent::Pass),

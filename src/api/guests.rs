@@ -175,9 +175,9 @@ const FREE_TRIES: f64 = 10.0;
 /// Wrong keys that are forgotten a second.
 const FORGOTTEN_PER_S: f64 = 10.0 / 60.0;
 /// Delay that each further wrong key adds.
-const STEP: Duration = Duration::from_millis(500);
-/// Longest delay of an answer.
-const LONGEST: Duration = Duration::from_secs(10);
+const STEP: Duration = Duration::from_millis(100);
+/// Longest delay of the refusal of a wrong key: below the time limits of usual clients.
+pub(super) const REFUSAL_DELAY: Duration = Duration::from_secs(2);
 /// Refusals of one address that wait at the same time; more are sent at once, with the end of the connection.
 const WAITING: usize = 32;
 /// Most addresses that are remembered; above it those that may try again are dropped.
@@ -188,16 +188,16 @@ const MAX_ADDRESSES: usize = 10_000;
 pub(super) struct WrongKeys {
     tries: Mutex<HashMap<IpAddr, (f64, i64)>>,
     waiting: Connections,
-}
-
-impl Default for WrongKeys {
-    fn default() -> WrongKeys {
-        let limits = ConnectionLimits { total: MAX_ADDRESSES, per_address: WAITING, behind_proxy: false };
-        WrongKeys { tries: Mutex::default(), waiting: Connections::new(limits) }
-    }
+    longest: Duration,
 }
 
 impl WrongKeys {
+    /// Returns the counts of no address yet. `longest`: longest delay of a refusal; 0: none waits.
+    pub fn new(longest: Duration) -> WrongKeys {
+        let limits = ConnectionLimits { total: MAX_ADDRESSES, per_address: WAITING, behind_proxy: false };
+        WrongKeys { tries: Mutex::default(), waiting: Connections::new(limits), longest }
+    }
+
     /// Returns a place among the refusals that wait; `None`: too many of this address do.
     pub fn wait(&self, address: IpAddr) -> Option<Seat> {
         self.waiting.enter(address)
@@ -211,11 +211,11 @@ impl WrongKeys {
             tries.retain(|_, (count, at)| left(*count, *at) > FREE_TRIES);
         }
         if tries.len() >= MAX_ADDRESSES && !tries.contains_key(&network_of(address)) {
-            return LONGEST;
+            return self.longest;
         }
         let (count, at) = tries.entry(network_of(address)).or_insert((0.0, now_ms));
         (*count, *at) = (left(*count, *at) + 1.0, now_ms);
-        STEP.mul_f64((*count - FREE_TRIES).max(0.0)).min(LONGEST)
+        STEP.mul_f64((*count - FREE_TRIES).max(0.0)).min(self.longest)
     }
 }
 
@@ -280,18 +280,18 @@ mod tests {
 
     #[test]
     fn wrong_keys_are_answered_ever_later() {
-        let wrong = WrongKeys::default();
+        let wrong = WrongKeys::new(REFUSAL_DELAY);
         let guess = |from: &str, at_s: i64| wrong.delay(ip(from), at_s * 1000);
         for _ in 0..10 {
             assert_eq!(guess("10.0.0.1", 0), Duration::ZERO);
         }
-        assert_eq!(guess("10.0.0.1", 0), Duration::from_millis(500));
-        assert_eq!(guess("10.0.0.1", 0), Duration::from_secs(1));
+        assert_eq!(guess("10.0.0.1", 0), Duration::from_millis(100));
+        assert_eq!(guess("10.0.0.1", 0), Duration::from_millis(200));
         assert_eq!(guess("10.0.0.2", 0), Duration::ZERO, "another address");
         for _ in 0..30 {
             guess("10.0.0.1", 0);
         }
-        assert_eq!(guess("10.0.0.1", 0), Duration::from_secs(10), "the longest");
+        assert_eq!(guess("10.0.0.1", 0), REFUSAL_DELAY, "the longest");
         assert_eq!(guess("10.0.0.1", 3600), Duration::ZERO, "an hour later");
     }
 }

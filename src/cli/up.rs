@@ -280,6 +280,7 @@ impl House {
                 per_address: server.max_connections_per_address,
                 behind_proxy: server.public_host().is_some(),
             },
+            refusal_delay: Setup::default().refusal_delay,
             public_host: server.public_host(),
             cors_origins: server.cors_origins.clone(),
             rates: Rates {

@@ -344,9 +344,7 @@ impl Endpoint {
         call.stage = CallStage::Over;
         // Only the other side's BYE leaves its subscription to a transfer open, for as long as NOTIFY has promised.
         call.subscription.take_if(|_| end.kind != EndKind::RemoteBye);
-        // So does its own subscription to what has become of a transfer that this side asked for.
-        let is_open = call.subscription.is_some() || call.watches && end.kind == EndKind::RemoteBye;
-        let open_for = if is_open { super::SUBSCRIPTION } else { Duration::ZERO };
+        let open_for = call.subscription.map_or(Duration::ZERO, |_| super::SUBSCRIPTION);
         call.deadline = Some(now + super::LINGER + open_for);
         let referred = call.referred.take();
         let open = call.change.as_ref().and_then(|change| change.transaction.clone());

@@ -115,7 +115,7 @@ impl Endpoint {
         caller.begun = None;
         caller.seq += 1;
         let known = !caller.hops.is_empty();
-        if let Some((to, code, text)) = caller.moved_by.take().filter(|_| known) {
+        if let Some((to, code, text)) = caller.moved_by.take().filter(|_| known).map(|moved| *moved) {
             self.note_place(call, to, Some(code), &text);
         }
         if !self.try_next(now, call) {
@@ -466,7 +466,7 @@ impl Endpoint {
             return self.end(now, key, CallEnd { sip_code: Some(response.code), by_remote: true, ..end });
         }
         caller.redirected = true;
-        caller.moved_by = Some((caller.to.clone(), response.code, response.reason.clone()));
+        caller.moved_by = Some(Box::new((caller.to.clone(), response.code, response.reason.clone())));
         let is_same_host = Uri::parse(&caller.request.uri).is_ok_and(|old| old.host.eq_ignore_ascii_case(&target.host));
         if is_same_host {
             caller.login.forget();

@@ -200,7 +200,7 @@ pub(crate) struct Caller {
     pub(crate) provisional: bool,
     pub(crate) redirected: bool,
     /// Place, status and reason phrase of a redirect that was not followed yet.
-    pub(crate) moved_by: Option<(Hop, u16, String)>,
+    pub(crate) moved_by: Option<Box<(Hop, u16, String)>>,
     /// True once a 422 was followed.
     pub(crate) raised: bool,
     /// Reason of a CANCEL that is wanted; it is sent once a provisional response came (RFC 3261 9.1).

@@ -12,7 +12,6 @@ use std::net::IpAddr;
 use ringer_media::call::{ChannelEvent, Control, EndDetail, HangupCause, Onward, RemoteEnd, RemoteKind, Signal};
 use ringer_media::leg::MediaParams;
 use ringer_sip::sdp::{Negotiated, Offer};
-use ringer_sip::uri::Uri;
 use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Hop, Reach, Time, Transport};
 
 use self::branches::Branches;
@@ -153,7 +152,7 @@ impl SipPort {
     /// Returns the port of a call to `address`, which is being dialled.
     pub fn caller(address: String, guard: Guard) -> SipPort {
         let mut port = SipPort::new(String::new(), guard);
-        port.transfers.called = Uri::parse(&address).ok();
+        port.transfers.called = address.as_str().into();
         port.signal(Signal::Dialing { address });
         port
     }

@@ -71,8 +71,8 @@ pub(super) struct Transfers {
     /// Number of those that were followed.
     pub followed: u32,
     pub open: Option<Open>,
-    /// Address that was called, or that the call came from.
-    pub called: Option<Uri>,
+    /// Address that was called, or that the call came from; it is read where the other side sends the call on, which few do.
+    pub called: Box<str>,
 }
 
 /// A transfer that has no outcome yet.

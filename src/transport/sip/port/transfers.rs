@@ -23,7 +23,7 @@ impl SipPort {
             (_, IpAddr::V4(ip)) => format!("{ip};transport={}", transport.name().to_ascii_lowercase()),
             (_, IpAddr::V6(ip)) => format!("[{ip}];transport={}", transport.name().to_ascii_lowercase()),
         };
-        self.transfers.called = Uri::parse(&format!("sip:{place}")).ok();
+        self.transfers.called = format!("sip:{place}").into();
     }
 
     /// Sets where the other side may send the call on to.
@@ -38,10 +38,10 @@ impl SipPort {
 
     /// Follows a redirect: looked up where it may be followed.
     pub(super) fn follow_redirect(&mut self, target: Uri, lookup: Lookup) {
-        let called = self.transfers.called.as_ref();
-        let own = called.map(|called| called.host.as_str());
+        let called = Uri::parse(&self.transfers.called).ok();
+        let own = called.as_ref().map(|called| called.host.as_str());
         let goes_on = may_go(&self.transfers.forwarding.redirects, &target, own);
-        if let Some(reached) = reachable(&target, called).filter(|_| goes_on) {
+        if let Some(reached) = reachable(&target, called.as_ref()).filter(|_| goes_on) {
             return self.out.push_back(PortOutput::Locate(reached.into(), lookup));
         }
         let place = if target.host.is_empty() { for_people(&target) } else { target.host };
@@ -59,6 +59,7 @@ impl SipPort {
         let read = read_target(refer_to);
         let to = read.as_ref().map_or_else(|_| refer_to.to_owned(), |(uri, _)| for_people(uri));
         let Transfers { forwarding, followed, open, called } = &self.transfers;
+        let called = Uri::parse(called).ok();
         let own = called.as_ref().map(|called| called.host.as_str());
         let followed = match read {
             _ if forwarding.refer == Refer::Refuse => Err(None),

@@ -283,12 +283,17 @@ fn numbers_are_called_at_the_host_of_the_call() {
     check("sip:+4989123@B.example", Some("sip:+4989123@B.example"));
     check("sip:+4989123@evil.example", None);
     check("tel:+1555", None);
-    // A call that came in: the number is called where it came from.
-    let mut port = port("");
-    port.set_source(([192, 0, 2, 5], 5061).into(), ringer_sip::Transport::Tls);
-    port.receive(asks("tel:+4989123"));
-    let told = outputs(&mut port);
-    assert!(told[0].starts_with("locate sip:+4989123@192.0.2.5:5061;transport=tls;user=phone"), "{told:?}");
+    // A call that came in: the number is called where it came from. The port of a connection is its client's.
+    for (transport, place) in [
+        (ringer_sip::Transport::Tls, "192.0.2.5;transport=tls;user=phone"),
+        (ringer_sip::Transport::Udp, "192.0.2.5:53211;user=phone"),
+    ] {
+        let mut port = port("");
+        port.set_source(([192, 0, 2, 5], 53_211).into(), transport);
+        port.receive(asks("tel:+4989123"));
+        let told = outputs(&mut port);
+        assert!(told[0].starts_with(&format!("locate sip:+4989123@{place}")), "{told:?}");
+    }
 }
 
 #[test]
