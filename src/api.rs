@@ -16,10 +16,10 @@ mod agents;
 mod alerts;
 mod bundle;
 mod call_logs;
+mod client_limits;
 mod customers;
 mod figures;
 mod generate;
-mod guests;
 mod health;
 mod host;
 mod http_errors;
@@ -61,10 +61,10 @@ use axum::routing::any;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::api::client_limits::ConnectionLimits;
+use crate::api::client_limits::{BodyMemory, REFUSAL_DELAY, WrongKeys};
 use crate::api::endpoint::Endpoint;
-pub use crate::api::guests::ConnectionLimits;
-use crate::api::guests::{BodyRoom, REFUSAL_DELAY, WrongKeys};
-use crate::api::health::HealthBoard;
+use crate::api::health::HealthCache;
 pub use crate::api::health::{Part, PartStatus, Parts, Probe, SampleAgent};
 use crate::api::idempotency::Running;
 use crate::api::pipeline::{Ready, Route};
@@ -164,11 +164,11 @@ pub struct Server {
     /// Requests with an Idempotency-Key that are running.
     pub running: Running,
     /// Memory for request bodies.
-    pub(in crate::api) bodies: BodyRoom,
+    pub(in crate::api) bodies: BodyMemory,
     /// Wrong keys by address.
     pub(in crate::api) wrong_keys: WrongKeys,
     /// Health of the parts, measured at most once in some seconds.
-    pub(in crate::api) health: HealthBoard,
+    pub(in crate::api) health: HealthCache,
 }
 
 impl Server {
@@ -253,7 +253,7 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
     let (buckets, running) = (Buckets::default(), Running::default());
     let stopping = Arc::new(stopping);
     let (bodies, wrong_keys, health) =
-        (BodyRoom::new(setup.max_bodies_bytes), WrongKeys::new(setup.refusal_delay), HealthBoard::new(tasks.clone()));
+        (BodyMemory::new(setup.max_bodies_bytes), WrongKeys::new(setup.refusal_delay), HealthCache::new(tasks.clone()));
     let document = document.into();
     let server =
         Arc::new(Server { service, setup, stopping, document, tasks, buckets, running, bodies, wrong_keys, health });

@@ -279,7 +279,7 @@ fn keep_files_private() {
 }
 
 /// Returns a warning where other users of the machine can read a data folder of an earlier release; nothing is changed.
-fn open_folder(folder: &Path) -> Option<String> {
+fn folder_warning(folder: &Path) -> Option<String> {
     let mode = std::fs::metadata(folder).ok()?.permissions().mode() & 0o777;
     let shown = folder.display();
     (mode & 0o077 != 0).then(|| {

@@ -33,7 +33,7 @@ pub use server::Server;
 pub use sip::{CODECS, Dtmf, Encryption, OfferedIn, Refer, Sip, SrtpKeys, SymmetricRtp, parse_ports};
 use source::Source;
 pub use source::{ConfigError, nearest};
-pub use sources::Sources;
+pub use sources::{Sources, network_of};
 pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer};
 pub use targets::Targets;
 pub use text::{Sms, Text};

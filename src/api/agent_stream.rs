@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::Server;
-use super::guests::CameFrom;
+use super::client_limits::CameFrom;
 use super::response::JSON;
 use crate::error::Error;
 use crate::jobs::{AgentStreams, StreamRefusal};

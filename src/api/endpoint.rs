@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::health::{HealthBoard, Probe, SampleAgent};
+use crate::api::health::{HealthCache, Probe, SampleAgent};
 use crate::api::response::{Answer, Described};
 use crate::api::upload::Upload;
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ pub struct Ctx {
     /// Function that adds the health of the parts that only the engine knows; `None` without an engine.
     pub probe: Option<Probe>,
     /// Health of the parts, as it was measured last.
-    pub health: HealthBoard,
+    pub health: HealthCache,
     /// Start token of the page; `None`: the page has none.
     pub door: Option<Arc<PageDoor>>,
     /// Function that starts the sample agent; `None`: there is none.

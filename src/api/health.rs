@@ -120,16 +120,16 @@ const OLD_MS: i64 = 60_000;
 
 /// Health of the parts as it was measured last. Measuring starts programs, so that it happens once for all who ask.
 #[derive(Clone, Debug)]
-pub struct HealthBoard {
+pub struct HealthCache {
     latest: watch::Sender<Option<(i64, Parts)>>,
     is_measuring: Arc<AtomicBool>,
     tasks: Tasks,
 }
 
-impl HealthBoard {
-    /// Returns a board without measured health, whose measurements belong to `tasks`.
-    pub fn new(tasks: Tasks) -> HealthBoard {
-        HealthBoard { latest: watch::Sender::new(None), is_measuring: Arc::default(), tasks }
+impl HealthCache {
+    /// Returns a cache without measured health, whose measurements belong to `tasks`.
+    pub fn new(tasks: Tasks) -> HealthCache {
+        HealthCache { latest: watch::Sender::new(None), is_measuring: Arc::default(), tasks }
     }
 
     /// Returns the latest health at the time `now_ms`. Past [`FRESH_MS`] it is measured anew in the background by `measure`.
@@ -145,32 +145,31 @@ impl HealthBoard {
             return Ok(parts.clone());
         }
         if !self.is_measuring.swap(true, Ordering::AcqRel) {
-            let measuring = Measuring(Arc::clone(&self.is_measuring));
-            let latest = self.latest.clone();
+            let measuring = Measuring(self.clone());
             self.tasks.spawn("health", async move {
-                let parts = timeout(PATIENCE, measure).await;
-                drop(measuring);
-                let parts = parts.unwrap_or_else(|_| Parts::late());
-                latest.send_replace(Some((now_ms, parts)));
+                let parts = timeout(PATIENCE, measure).await.unwrap_or_else(|_| Parts::late());
+                measuring.0.latest.send_replace(Some((now_ms, parts)));
             });
         }
         match known {
             Some((at, parts)) if (0..OLD_MS).contains(&(now_ms - at)) => Ok(parts),
             _ => {
                 news.changed().await.map_err(Error::internal)?;
-                let measured = news.borrow().as_ref().map(|(_, parts)| parts.clone());
-                measured.ok_or_else(|| Error::internal("the health was not measured"))
+                let latest = news.borrow();
+                let measured = latest.as_ref().filter(|(at, _)| now_ms - at < OLD_MS);
+                measured.map(|(_, parts)| parts.clone()).ok_or_else(|| Error::internal("the health was not measured"))
             }
         }
     }
 }
 
-/// Mark of a measurement that runs, taken away when it ends in whatever way.
-struct Measuring(Arc<AtomicBool>);
+/// A measurement that runs. However it ends, by a panic too, another may begin, and those who wait look again.
+struct Measuring(HealthCache);
 
 impl Drop for Measuring {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+        self.0.is_measuring.store(false, Ordering::Release);
+        self.0.latest.send_modify(|_| ());
     }
 }
 
@@ -195,10 +194,10 @@ mod tests {
 
     #[tokio::test]
     async fn health_is_measured_once_for_all_who_ask() {
-        let (board, measured) = (HealthBoard::new(Tasks::new()), Arc::new(AtomicUsize::new(0)));
+        let (cache, measured) = (HealthCache::new(Tasks::new()), Arc::new(AtomicUsize::new(0)));
         let ask = |now_ms: i64| {
             let count = measured.clone();
-            board.parts(now_ms, async move { parts(count.fetch_add(1, Ordering::AcqRel) == 0) })
+            cache.parts(now_ms, async move { parts(count.fetch_add(1, Ordering::AcqRel) == 0) })
         };
         let many = futures_util::future::join_all((0..100).map(|_| ask(1000))).await;
         assert!(many.into_iter().all(|parts| parts.expect("it was measured").sip.status == PartStatus::Ok));
@@ -210,10 +209,19 @@ mod tests {
         while measured.load(Ordering::Acquire) < 2 {
             tokio::task::yield_now().await;
         }
-        tokio::task::yield_now().await;
+        while cache.is_measuring.load(Ordering::Acquire) {
+            tokio::task::yield_now().await;
+        }
         assert_eq!(ask(1000 + FRESH_MS).await.expect("it is known").sip.status, PartStatus::Down);
         ask(1000 + FRESH_MS + OLD_MS).await.expect("it is measured first");
         assert_eq!(measured.load(Ordering::Acquire), 3);
+    }
+
+    #[tokio::test]
+    async fn a_measurement_that_panics_keeps_nobody_waiting() {
+        let health = HealthCache::new(Tasks::new());
+        health.parts(1000, async { panic!("a part does") }).await.expect_err("there is no value");
+        health.parts(1000, async { parts(true) }).await.expect("it is measured again");
     }
 
     #[test]

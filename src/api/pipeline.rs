@@ -21,8 +21,8 @@ use tracing::Instrument;
 use url::form_urlencoded;
 
 use crate::api::Server;
+use crate::api::client_limits::{Unread, client_of};
 use crate::api::endpoint::{Ctx, Endpoint};
-use crate::api::guests::{Unread, client_of};
 use crate::api::host::{is_served, misdirection};
 use crate::api::idempotency::{self, Call};
 use crate::api::packed;
@@ -144,7 +144,7 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     let caller = match admit(server, &ready.endpoint, &parts, request_id).await {
         Ok(caller) => caller,
         Err((stop, Guess::None)) => return Err(stop),
-        Err((stop, Guess::Wrong)) => return Err(refuse_late(server, &parts, stop).await),
+        Err((stop, Guess::Wrong)) => return Err(delay_refusal(server, &parts, stop).await),
     };
     if server.setup.draining.is_cancelled() && ready.endpoint.changes() {
         return Err(Box::new(refusal(Error::Unavailable("Service is shutting down".into()), request_id)));
@@ -234,7 +234,7 @@ fn unread_body(unread: Unread, limit: usize) -> Response {
     match unread {
         Unread::TooLarge => too_large(limit),
         Unread::Broken => detail(StatusCode::BAD_REQUEST, "The body ended early"),
-        Unread::NoRoom => {
+        Unread::NoMemory => {
             let mut response = detail(StatusCode::SERVICE_UNAVAILABLE, "Too many request bodies at the same time");
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             response
@@ -253,7 +253,7 @@ enum Guess {
 
 /// Lets the refusal of a wrong key or token wait, ever longer for an address that sends many. Where many of an address wait
 /// already, the refusal is sent at once and ends the connection: others of the address need it.
-async fn refuse_late(server: &Server, parts: &Parts, mut stop: Stop) -> Stop {
+async fn delay_refusal(server: &Server, parts: &Parts, mut stop: Stop) -> Stop {
     let behind_proxy = server.setup.connections.behind_proxy;
     let Some(client) = client_of(&parts.extensions, &parts.headers, behind_proxy) else { return stop };
     let delay = server.wrong_keys.delay(client, server.service.clock().now_ms());

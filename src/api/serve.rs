@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::guests::{CameFrom, ConnectionLimits, Connections};
+use crate::api::client_limits::{CameFrom, ConnectionLimits, Connections};
 use crate::api::http_errors::Worded;
 use crate::tasks::Tasks;
 
@@ -79,7 +79,7 @@ pub async fn accept(
         };
         match accepted {
             Ok((stream, from)) => {
-                let Some(seat) = open.enter(from.ip()) else {
+                let Some(permit) = open.enter(from.ip()) else {
                     if let Ok(place) = refusals.clone().try_acquire_owned() {
                         connections.spawn("refusal", async move {
                             refuse(stream).await;
@@ -92,7 +92,7 @@ pub async fn accept(
                 let serving = connection(stream, router, patience, stopping.clone());
                 connections.spawn("connection", async move {
                     serving.await;
-                    drop(seat);
+                    drop(permit);
                 });
             }
             Err(error) if is_of_one_connection(&error) => {}

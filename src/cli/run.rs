@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::call::Caller;
 use self::client::{Client, Trouble};
 use self::command::Running;
-use self::files::{Shard, passed_over};
+use self::files::{Shard, files_not_run};
 use self::plan::{Job, Plan, Ready};
 use self::rooms::{Entry, Tokens};
 use self::show::Show;
@@ -177,7 +177,7 @@ pub async fn run(args: Args) -> ExitCode {
 }
 
 async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
-    passed_over(&args.paths).iter().for_each(complain);
+    files_not_run(&args.paths).iter().for_each(complain);
     let plan = Plan::from_args(args)?;
     if args.list {
         plan.tell(args, out);

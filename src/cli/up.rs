@@ -16,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 use super::out::Out;
 use super::sample::Sample;
 use super::signals::Signals;
-use super::{Place, count, dialects, fail, local, make_private, open_folder, open_store, room, service_settings, tls};
+use super::{
+    Place, count, dialects, fail, folder_warning, local, make_private, open_store, room, service_settings, tls,
+};
 use crate::agent::{self, Fault};
 use crate::api::rate::Rates;
 use crate::api::{self, ConnectionLimits, Part, Parts, Patience, Setup};
@@ -170,7 +172,7 @@ fn weak_points(config: &Config, speech: &Speech) -> Vec<String> {
     if let Status::Down(why) = tokio::task::block_in_place(|| speech.synthesizer.status()) {
         weak.push(format!("{why}; calls that need it cannot speak (`ringer doctor` names the command)"));
     }
-    weak.extend(open_folder(&config.data));
+    weak.extend(folder_warning(&config.data));
     let hosts = &config.tls.insecure_hosts;
     weak.extend(hosts.iter().map(|host| format!("the certificate of {host} is not verified (tls.insecure_hosts)")));
     weak
@@ -194,7 +196,7 @@ impl House {
         let ear = language_model(&config.audio_model, config)?;
         let names = Resolver::new(&config.sip.dns_servers).for_sockets(&config.sip.listen);
         let dialects = dialects(config)?;
-        if let Some(name) = open_dialect(&dialects).filter(|_| !config.websocket.any_host) {
+        if let Some(name) = dialect_without_hosts(&dialects).filter(|_| !config.websocket.any_host) {
             return Err(format!(
                 "[websocket.dialects.{name}] has headers or keys and no hosts: any key of the API could send them anywhere; name \
                  the hosts that get them, as in hosts = [\"agent.example.com\", \"*.example.org\"]"
@@ -329,7 +331,7 @@ async fn installation(data: &Path) -> Result<String, String> {
 }
 
 /// Returns the name of a dialect whose headers and keys would go to every host; `None`: there is none.
-fn open_dialect(dialects: &BTreeMap<String, Dialect>) -> Option<&str> {
+fn dialect_without_hosts(dialects: &BTreeMap<String, Dialect>) -> Option<&str> {
     let is_open = |dialect: &Dialect| dialect.has_secrets() && dialect.hosts.is_empty();
     dialects.iter().find(|(_, dialect)| is_open(dialect)).map(|(name, _)| name.as_str())
 }

@@ -1,7 +1,7 @@
 //! Allowed source addresses, written `192.0.2.7` or `192.0.2.0/24`.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
@@ -72,6 +72,17 @@ impl fmt::Display for Network {
 impl Serialize for Network {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
+    }
+}
+
+/// Returns the addresses of one owner: an IPv4 address by itself, of IPv6 the network of 64 bits (RFC 6177 section 2), as its first
+/// address.
+pub fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        // The loopback address has no network.
+        IpAddr::V6(address) if address.is_loopback() => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
     }
 }
 

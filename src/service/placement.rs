@@ -196,7 +196,7 @@ impl Service {
         let seed = Seed(body.seed as u64);
         let identity = identity(&row.doc, &human.doc.seed_key(human.id), run.seed);
         let earlier = earlier::earlier(&mut db, &row, &human.doc).await?;
-        let platforms = platform::credentials(&mut db, agent.spec.connection().or(run.overrides.connection())).await?;
+        let platforms = platform::credentials(&mut db, connection).await?;
         drop(db);
         self.keep_settings(organization, result_id, &agent.spec, &human.doc, &simulation).await?;
         let (human_id, mut human, overrides) = (Some(human.id), human.doc, run.overrides);

@@ -30,7 +30,7 @@ pub(super) fn without_values(archive: &[u8], masked: &[String]) -> io::Result<Ve
         }
         let bytes = match std::str::from_utf8(&bytes) {
             Ok(text) => mask(text, masked).into_bytes(),
-            Err(_) => blot(bytes, masked),
+            Err(_) => overwrite_values(bytes, masked),
         };
         hashes.push_str(&format!("{}  {name}\n", hex::encode(Sha256::digest(&bytes))));
         header.set_size(bytes.len() as u64);
@@ -44,7 +44,7 @@ pub(super) fn without_values(archive: &[u8], masked: &[String]) -> io::Result<Ve
 }
 
 /// Returns bytes with asterisks in place of the values.
-fn blot(mut bytes: Vec<u8>, masked: &[String]) -> Vec<u8> {
+fn overwrite_values(mut bytes: Vec<u8>, masked: &[String]) -> Vec<u8> {
     for value in masked.iter().map(String::as_bytes).filter(|value| !value.is_empty()) {
         let mut from = 0;
         while let Some(at) = bytes[from..].windows(value.len()).position(|window| window == value) {

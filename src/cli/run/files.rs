@@ -40,7 +40,7 @@ pub fn files(paths: &[String]) -> Result<Vec<PathBuf>, String> {
 
 /// Returns a line for each folder among the paths below which there are files that look like suites and are not run: those in
 /// its sub-folders, and those whose ending has capitals.
-pub fn passed_over(paths: &[String]) -> Vec<String> {
+pub fn files_not_run(paths: &[String]) -> Vec<String> {
     let line = |given: &String| {
         let folder = Path::new(given);
         let (taken, mut found) = (of_folder(folder).ok()?, Vec::new());
@@ -209,10 +209,10 @@ mod tests {
         let at = folder.path().to_string_lossy().into_owned();
         let expect =
             format!("{at}: not run: b.YAML, deep/one/d.yaml. To run them, name '{at}/**/*.YAML' '{at}/**/*.yaml'");
-        assert_eq!(passed_over(std::slice::from_ref(&at)), [expect]);
+        assert_eq!(files_not_run(std::slice::from_ref(&at)), [expect]);
         let whole = [format!("{at}/**/*.YAML"), format!("{at}/**/*.yaml")];
         assert_eq!(files(&whole).expect("the globs take them").len(), 3);
-        assert!(passed_over(&whole).is_empty() && passed_over(&[format!("{at}/deep/one")]).is_empty());
+        assert!(files_not_run(&whole).is_empty() && files_not_run(&[format!("{at}/deep/one")]).is_empty());
     }
 
     #[test]

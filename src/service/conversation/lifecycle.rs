@@ -220,8 +220,8 @@ impl Service {
         db.update(run_id, &run.doc, self.clock.now_ms(), None).await.map(drop)
     }
 
-    /// Ends what an engine was about when it was killed amid a rerun: folders that were moved away come back where the rerun was not
-    /// committed, and are removed where it was.
+    /// Clears up after an engine that was killed amid a rerun. Folders that were moved away are moved back where the rerun was not
+    /// committed, and removed where it was.
     async fn sweep_moved(&self) -> Result<()> {
         for path in files(&self.settings.data.join(RESULTS_FOLDER)).await? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -2,12 +2,12 @@
 //! is full, the hosts that have no place in it share one bucket. Nobody is banned: over UDP a source may be forged.
 
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use ringer_sip::{CallKey, Time};
 
-use crate::config::Sources;
+use crate::config::{Sources, network_of};
 
 /// Messages that a host may send at once. A call takes about four.
 const BURST: u32 = 200;
@@ -110,7 +110,7 @@ impl Strangers {
 
     /// True if one more message of this stranger is looked at.
     pub fn admits(&mut self, now: Time, host: IpAddr) -> bool {
-        let host = network(host);
+        let host = network_of(host);
         if let Some(bucket) = self.hosts.get_mut(&host) {
             return bucket.take(now, (BURST, RATE));
         }
@@ -126,14 +126,6 @@ impl Strangers {
         }
         self.hosts.insert(host, Bucket { left: f64::from(BURST) - 1.0, at: now });
         true
-    }
-}
-
-/// Returns what one owner has: an IPv4 address, or the network of 64 bits of an IPv6 address.
-fn network(host: IpAddr) -> IpAddr {
-    match host.to_canonical() {
-        IpAddr::V4(host) => host.into(),
-        IpAddr::V6(host) => Ipv6Addr::from_bits(host.to_bits() >> 64 << 64).into(),
     }
 }
 

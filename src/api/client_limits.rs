@@ -1,7 +1,7 @@
 //! Limits of clients that need no key: connections at once, memory of request bodies, and answers to wrong keys.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,8 @@ use axum::http::{Extensions, HeaderMap};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::config::network_of;
 
 /// Address that a connection came from.
 #[derive(Copy, Clone, Debug)]
@@ -46,9 +48,9 @@ pub(super) struct Connections {
     open: Arc<Mutex<Open>>,
 }
 
-/// Place of one connection, free again when it is dropped.
+/// Permit of one connection, which counts until this is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ConnectionPermit {
     address: IpAddr,
     open: Arc<Mutex<Open>>,
 }
@@ -58,8 +60,8 @@ impl Connections {
         Connections { limits, open: Arc::default() }
     }
 
-    /// Returns a place for a connection from `address`; `None`: a limit is reached.
-    pub fn enter(&self, address: IpAddr) -> Option<Seat> {
+    /// Returns a permit for a connection from `address`; `None`: a limit is reached.
+    pub fn enter(&self, address: IpAddr) -> Option<ConnectionPermit> {
         let address = network_of(address);
         let most = if self.limits.behind_proxy && address.is_loopback() { usize::MAX } else { self.limits.per_address };
         let mut open = self.open.lock();
@@ -72,11 +74,11 @@ impl Connections {
         }
         *own += 1;
         open.total += 1;
-        Some(Seat { address, open: Arc::clone(&self.open) })
+        Some(ConnectionPermit { address, open: Arc::clone(&self.open) })
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut open = self.open.lock();
         open.total -= 1;
@@ -86,16 +88,6 @@ impl Drop for Seat {
                 open.by_address.remove(&self.address);
             }
         }
-    }
-}
-
-/// Returns the address, of IPv6 the network of 64 bits: whoever has one address of it has them all (RFC 6177 section 2).
-fn network_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(whole) if !whole.is_loopback() => {
-            IpAddr::V6(Ipv6Addr::from_bits(whole.to_bits() & !u128::from(u64::MAX)))
-        }
-        other => other,
     }
 }
 
@@ -116,13 +108,13 @@ const UNIT: usize = 1024;
 
 /// Memory for the request bodies that are read at the same time.
 #[derive(Clone, Debug)]
-pub(super) struct BodyRoom {
+pub(super) struct BodyMemory {
     free: Arc<Semaphore>,
 }
 
-/// A body with its place in memory.
+/// A body with the permit for its memory.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct CollectedBody {
     pub bytes: Bytes,
     /// Its memory, taken up until this is dropped.
     pub place: Option<OwnedSemaphorePermit>,
@@ -136,17 +128,17 @@ pub(super) enum Unread {
     /// It ended before its announced length.
     Broken,
     /// Other bodies take up the memory.
-    NoRoom,
+    NoMemory,
 }
 
-impl BodyRoom {
+impl BodyMemory {
     /// Returns memory for bodies of `bytes` bytes together.
-    pub fn new(bytes: usize) -> BodyRoom {
-        BodyRoom { free: Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))) }
+    pub fn new(bytes: usize) -> BodyMemory {
+        BodyMemory { free: Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))) }
     }
 
     /// Reads a body of at most `most` bytes, of which `copies` are in memory later.
-    pub async fn collect(&self, body: Body, most: usize, copies: usize) -> Result<Held, Unread> {
+    pub async fn collect(&self, body: Body, most: usize, copies: usize) -> Result<CollectedBody, Unread> {
         let mut pieces = body.into_data_stream();
         let (mut whole, mut place) = (Vec::new(), None::<OwnedSemaphorePermit>);
         while let Some(piece) = pieces.next().await {
@@ -158,7 +150,7 @@ impl BodyRoom {
             let more = units - place.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
             if more > 0 {
                 let more = u32::try_from(more).map_err(|_| Unread::TooLarge)?;
-                let taken = Arc::clone(&self.free).try_acquire_many_owned(more).map_err(|_| Unread::NoRoom)?;
+                let taken = Arc::clone(&self.free).try_acquire_many_owned(more).map_err(|_| Unread::NoMemory)?;
                 match &mut place {
                     Some(place) => place.merge(taken),
                     None => place = Some(taken),
@@ -166,7 +158,7 @@ impl BodyRoom {
             }
             whole.extend_from_slice(&piece);
         }
-        Ok(Held { bytes: whole.into(), place })
+        Ok(CollectedBody { bytes: whole.into(), place })
     }
 }
 
@@ -198,8 +190,8 @@ impl WrongKeys {
         WrongKeys { tries: Mutex::default(), waiting: Connections::new(limits), longest }
     }
 
-    /// Returns a place among the refusals that wait; `None`: too many of this address do.
-    pub fn wait(&self, address: IpAddr) -> Option<Seat> {
+    /// Returns a permit for one more refusal that waits; `None`: too many of this address do.
+    pub fn wait(&self, address: IpAddr) -> Option<ConnectionPermit> {
         self.waiting.enter(address)
     }
 
@@ -266,16 +258,16 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_share_their_memory() {
-        let room = BodyRoom::new(100 * 1024);
+        let memory = BodyMemory::new(100 * 1024);
         let of =
             |kib: usize| Body::from_stream(stream::iter((0..kib).map(|_| Ok::<_, std::io::Error>(vec![7_u8; 1024]))));
-        let first = room.collect(of(64 + 80), 1 << 20, 1).await.expect("it fits");
+        let first = memory.collect(of(64 + 80), 1 << 20, 1).await.expect("it fits");
         assert_eq!(first.bytes.len(), 144 * 1024);
-        assert_eq!(room.collect(of(64 + 21), 1 << 20, 1).await.expect_err("20 are left"), Unread::NoRoom);
-        room.collect(of(64), 1 << 20, 1).await.expect("a small one needs none");
-        assert_eq!(room.collect(of(9), 8 * 1024, 1).await.expect_err("its route takes 8"), Unread::TooLarge);
+        assert_eq!(memory.collect(of(64 + 21), 1 << 20, 1).await.expect_err("20 are left"), Unread::NoMemory);
+        memory.collect(of(64), 1 << 20, 1).await.expect("a small one needs none");
+        assert_eq!(memory.collect(of(9), 8 * 1024, 1).await.expect_err("its route takes 8"), Unread::TooLarge);
         drop(first);
-        room.collect(of(64 + 100), 1 << 20, 1).await.expect("all is free again");
+        memory.collect(of(64 + 100), 1 << 20, 1).await.expect("all is free again");
     }
 
     #[test]
