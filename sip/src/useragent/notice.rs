@@ -56,7 +56,7 @@ impl Endpoint {
         self.event(key, CallEvent::Notice(Notice::PlaceLeft { to, code, text }));
     }
 
-    /// Takes that the other side has repeated a 2xx whose ACK goes to `to`.
+    /// Notes that the other side has repeated a 2xx whose ACK goes to `to`.
     pub(super) fn note_repetition(&mut self, key: CallKey, to: Hop) {
         let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == CallStage::Up) else { return };
         call.repetitions = call.repetitions.saturating_add(1);

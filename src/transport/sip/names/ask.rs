@@ -145,11 +145,16 @@ fn services(found: &[RData]) -> Vec<Service> {
 pub fn answer_in(question: &Question, message: &[u8]) -> Option<Answer> {
     let message = Message::from_vec(message).ok()?;
     let found: Vec<RData> = message.answers.iter().map(|record| record.data.clone()).collect();
-    Some(match question {
-        Question::Pointers(_) => Answer::Pointers(pointers(&found)),
-        Question::Services(_) => Answer::Services(services(&found)),
+    Some(answer_of(question, &found))
+}
+
+/// Returns the answer that records are to a question; records of other kinds do not count.
+pub(super) fn answer_of(question: &Question, found: &[RData]) -> Answer {
+    match question {
+        Question::Pointers(_) => Answer::Pointers(pointers(found)),
+        Question::Services(_) => Answer::Services(services(found)),
         Question::Addresses(_) => Answer::Addresses(found.iter().filter_map(RData::ip_addr).collect()),
-    })
+    }
 }
 
 type Records = Result<Vec<RData>, Trouble>;

@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-use super::plan::{Answer, Pointer, Question, Service, Trouble};
+use super::ask::answer_of;
+use super::plan::{Answer, Question, Trouble};
 use crate::tasks::Tasks;
 
 /// Lifetime of an answer, in seconds.
@@ -66,36 +67,7 @@ impl Zone {
             return Answer::Failed(Trouble::Silent);
         }
         let records: Vec<RData> = entries.into_iter().flat_map(|entry| entry.records).collect();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        match question {
-            Question::Pointers(_) => Answer::Pointers(
-                records
-                    .iter()
-                    .filter_map(|data| if let RData::NAPTR(found) = data { Some(found) } else { None })
-                    .map(|found| Pointer {
-                        order: found.order,
-                        preference: found.preference,
-                        flags: text(&found.flags),
-                        service: text(&found.services),
-                        regexp: text(&found.regexp),
-                        replacement: found.replacement.to_ascii(),
-                    })
-                    .collect(),
-            ),
-            Question::Services(_) => Answer::Services(
-                records
-                    .iter()
-                    .filter_map(|data| if let RData::SRV(found) = data { Some(found) } else { None })
-                    .map(|found| Service {
-                        priority: found.priority,
-                        weight: found.weight,
-                        port: found.port,
-                        target: found.target.to_ascii(),
-                    })
-                    .collect(),
-            ),
-            Question::Addresses(_) => Answer::Addresses(records.iter().filter_map(RData::ip_addr).collect()),
-        }
+        answer_of(question, &records)
     }
 }
 

@@ -42,7 +42,7 @@ impl SipPort {
         }
     }
 
-    /// Takes that RTP comes from another address than the agreed one.
+    /// Notes that RTP comes from another address than the agreed one.
     pub fn take_stranger(&mut self, stranger: Stranger) {
         let agreed = self.peer.address.clone().unwrap_or_default();
         self.stranger = Some(stranger);
