@@ -78,8 +78,8 @@ test: peers speech-models ## everything that is checked: format, lints, unit and
 	@$(parts); \
 	computing() { \
 	    part computing 420 nice -n 10 $(INTEGRATION) --test-threads 4 $(COMPUTING); \
-	    part units 240 nice -n 10 $(CARGO) test --locked --no-fail-fast --lib; \
-	    part packages 120 nice -n 10 tests/packages.sh sip media speech; \
+	    part units 120 nice -n 10 $(CARGO) test --locked --no-fail-fast --lib; \
+	    part packages 240 nice -n 10 tests/packages.sh; \
 	}; \
 	part format 20 $(CARGO) fmt --all --check; \
 	part lints 150 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \

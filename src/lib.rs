@@ -1,23 +1,19 @@
 //! Ringer: live simulated phone calls to voice agents. The map of this package is ARCHITECTURE.md.
 
-pub mod clock;
-pub mod config;
-pub mod error;
-pub mod tasks;
+pub use ringer_base::{clock, config, error, tasks};
+pub use ringer_syntax as syntax;
 
-pub mod model;
+pub use ringer_model as model;
 
-pub mod queue;
-pub mod store;
+pub use ringer_store as store;
+pub use ringer_store::{events, queue};
 
-pub mod events;
-
-pub mod provider;
+pub use ringer_provider as provider;
 
 pub mod transport;
 
-pub mod human;
-pub mod judge;
+pub use ringer_human as human;
+pub use ringer_judge as judge;
 
 pub mod engine;
 

@@ -65,7 +65,7 @@ mod utterance;
 
 use std::time::Duration;
 
-pub use channel_event::ChannelEvent;
+pub use channel_event::{AUDIO_NOT_PLAYED, ChannelEvent, RATE_MISMATCH};
 pub use ending::*;
 pub use event::*;
 pub use io::*;

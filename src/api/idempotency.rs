@@ -21,9 +21,9 @@ use crate::api::Server;
 use crate::api::endpoint::{Ctx, Endpoint};
 use crate::api::response::{self, detail, refusal};
 use crate::error::Error;
-use crate::model::json::Json;
 use crate::model::validation_error::{Problem, Step, ValidationErrors};
 use crate::store::idempotency::{Carried, IN_PROGRESS, RequestKey, Seen};
+use ringer_syntax::json::Json;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");

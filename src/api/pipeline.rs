@@ -34,11 +34,12 @@ use crate::api::upload::{self, Upload};
 use crate::clock;
 use crate::error::Error;
 use crate::model::api_key::Scope;
-use crate::model::json::{self, Json};
 use crate::model::schema::Node;
 use crate::model::validate::{Source, validate};
 use crate::model::validation_error::{Problem, Step, ValidationErrors};
 use crate::service::Caller;
+use ringer_syntax::json;
+use ringer_syntax::json::Json;
 
 /// Most characters of a body of the wrong content type that the error shows.
 const SHOWN_CHARS: usize = 1000;

@@ -16,7 +16,7 @@ use crate::agent::Fault;
 use crate::suite::Played;
 use crate::suite::stats::wilson;
 use crate::suite::verdict::{NOT_STARTED, Verdict};
-use crate::transport::websocket::RATE_MISMATCH;
+use ringer_media::call::RATE_MISMATCH;
 
 /// Flags of `ringer selftest`.
 #[derive(Debug, clap::Args)]

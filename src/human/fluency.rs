@@ -1,13 +1,14 @@
 //! Fillers and pauses of a caller who does not speak the language well. It changes no word, and leaves numbers, names
 //! and facts whole. It is apart from the mind, since words are spoken while the mind still generates the next ones.
 
+use ringer_base::config;
+use ringer_base::config::Hesitation;
 use ringer_media::seed::{Seed, Stream};
 
 use super::SpeechPart;
 use super::numbers::Numbers;
 use super::phrases::phrases;
 use super::text::word_count;
-use crate::config::{self, Hesitation};
 
 /// Command of the language.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]

@@ -1,8 +1,7 @@
 //! Comparison of the agent's words with the meanings in rules, by a language model.
 
 use ringer_media::call::{Comparison, ConversationLine};
-
-use crate::provider::{ChatMessage, ChatRequest, ChatRole, Failure, LanguageModel, complete};
+use ringer_provider::{ChatMessage, ChatRequest, ChatRole, Failure, LanguageModel, complete};
 
 /// Lines before the turn that a model is shown: the question that is answered is often only in them.
 const LINES_MAX: usize = 4;
@@ -57,8 +56,9 @@ fn request(comparison: &Comparison) -> ChatRequest {
 mod tests {
     use std::sync::Arc;
 
+    use ringer_provider::testing::{Reply, ScriptedModel};
+
     use super::*;
-    use crate::provider::fake::{Reply, ScriptedModel};
 
     fn line(other: bool, text: &str) -> ConversationLine {
         ConversationLine { other, text: text.into(), digits: Arc::default(), interrupted: false }

@@ -12,8 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ringer_base::config::Words;
 use ringer_media::call::{Comparison, Move, Purpose, Then, Thought};
 use ringer_media::seed::{Seed, Stream};
+use ringer_provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -26,8 +28,6 @@ use super::template::{self, Template};
 use super::text::{first_words, sentence_end, sentences, word_count};
 use super::whole::Whole;
 use super::{MIXED, Mind, Profile, meaning};
-use crate::config::Words;
-use crate::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel};
 
 /// Words of an interruption: all that fit.
 const CUT_IN: Words = Words { target: 12, maximum: 12 };

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use ringer_media::call::{Purpose, Thought};
 use ringer_media::seed::Seed;
+use ringer_provider::LanguageModel;
 use tokio::sync::mpsc;
 
 use super::model::{ModelMind, Patience};
 use super::{Mind, Profile, whole_move};
-use crate::provider::LanguageModel;
 
 /// Returns the model's first words for this Digital Human.
 ///
@@ -30,8 +30,9 @@ pub async fn opening_line(profile: Profile, model: Arc<dyn LanguageModel>, seed:
 
 #[cfg(test)]
 mod tests {
+    use ringer_provider::testing::{Reply, ScriptedModel};
+
     use super::*;
-    use crate::provider::fake::{Reply, ScriptedModel};
 
     #[tokio::test]
     async fn only_the_models_own_words_are_kept() {

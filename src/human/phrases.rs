@@ -311,10 +311,10 @@ static TABLE: [(&str, Phrases); 15] = [
 #[cfg(test)]
 mod tests {
     use ringer_media::seed::Seed;
+    use ringer_provider::speech::EmbeddedSpeech;
+    use ringer_provider::{Spoken, Synthesizer, VoiceWanted};
 
     use super::*;
-    use crate::provider::speech::EmbeddedSpeech;
-    use crate::provider::{Spoken, Synthesizer, VoiceWanted};
 
     #[test]
     fn every_language_has_its_own_words() {

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use ringer_media::call::{Comparison, ConversationLine, Move, Purpose, Then, Thought, TimedBargeIn, contains_phrase};
 use ringer_media::seed::Seed;
+use ringer_provider::{Failure, Job, LanguageModel};
 use tokio::sync::mpsc;
 
 use super::model::{Late, ModelMind, Patience, Spoken};
-use super::text::plain_words;
+use super::text::{is_alike, plain_words};
 use super::{Mind, Profile};
-use crate::model::playback::is_alike;
-use crate::provider::{Failure, Job, LanguageModel};
 
 /// One step of a playback.
 #[derive(Clone, Debug, PartialEq)]
@@ -277,8 +276,9 @@ impl Mind for PlaybackMind {
 
 #[cfg(test)]
 mod tests {
+    use ringer_provider::testing::{Reply, ScriptedModel};
+
     use super::*;
-    use crate::provider::fake::{Reply, ScriptedModel};
 
     fn line(other: bool, text: &str, interrupted: bool) -> ConversationLine {
         ConversationLine { other, text: text.into(), digits: Arc::default(), interrupted }

@@ -1,14 +1,14 @@
 //! Prompts of the language model: its role, its facts, its manner of speaking, and the conversation so far. No network,
 //! no choice of words.
 
+use ringer_base::config::Words;
 use ringer_media::call::{ConversationLine, Purpose, Thought};
+use ringer_provider::{ChatMessage, ChatRequest, ChatRole, ChatTool};
 use serde_json::json;
 
 use super::phrases::phrases;
 use super::text::Facts;
 use super::{FluencyLevel, Profile};
-use crate::config::Words;
-use crate::provider::{ChatMessage, ChatRequest, ChatRole, ChatTool};
 
 /// Most lines of the conversation that a model is shown.
 const LINES_MAX: usize = 200;

@@ -208,9 +208,10 @@ static TABLE: [(&str, [&str; SENTENCES]); 15] = [
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::digital_human::Language;
+
     use super::*;
-    use crate::human::phrases::phrases;
-    use crate::model::digital_human::Language;
+    use crate::phrases::phrases;
 
     #[test]
     fn every_language_has_talk_of_its_own() {

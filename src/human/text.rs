@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use ringer_media::call::normal_form;
 use ringer_media::sentence::goes_on;
+use ringer_syntax::placeholder::{self, Budget};
 
-pub(crate) use super::words::{is_unspaced, plain_words, word_count};
+pub use super::words::{is_unspaced, plain_words, word_count};
 
 use super::markup::span_end;
 use super::whole::Whole;
-use crate::model::placeholder::{self, Budget};
 
 /// Returns the length in bytes of the first whole sentence with the blanks after it; `None` while it may go on.
 pub(super) fn sentence_end(text: &str) -> Option<usize> {
@@ -51,7 +52,7 @@ fn end_of(text: &str, finished: bool) -> Option<usize> {
 }
 
 /// Returns the sentences of a finished text, trimmed.
-pub(crate) fn sentences(text: &str) -> Vec<String> {
+pub fn sentences(text: &str) -> Vec<String> {
     let (mut rest, mut all) = (text.trim(), Vec::new());
     while !rest.is_empty() {
         let (sentence, tail) = rest.split_at(end_of(rest, true).unwrap_or(rest.len()));
@@ -79,6 +80,14 @@ pub(super) fn first_words(text: &str, count: usize, whole: &Whole<'_>) -> String
     let is_mark =
         |c: char| c.is_whitespace() || matches!(c, ',' | ';' | ':' | '.' | '-' | '–' | '—' | '(' | '[' | '、' | '，');
     format!("{}.", text[..cut].trim_end_matches(is_mark))
+}
+
+/// Least similarity of two texts that count as the same: 1 minus the normalized edit distance.
+const ALIKE: f64 = 0.9;
+
+/// True if the normal forms of two texts differ in at most a tenth of their characters.
+pub fn is_alike(heard: &str, expected: &str) -> bool {
+    strsim::normalized_levenshtein(&normal_form(heard), &normal_form(expected)) >= ALIKE
 }
 
 /// Traits of a Digital Human for the texts that name them. The size of all inserted values together is limited.

@@ -1,16 +1,16 @@
 //! Words of a text: counted, and compared without punctuation.
 
-pub(crate) use ringer_media::call::is_unspaced;
+pub use ringer_media::call::is_unspaced;
 
 /// Returns the number of words; in scripts without blanks two letters count as one.
-pub(crate) fn word_count(text: &str) -> usize {
+pub fn word_count(text: &str) -> usize {
     let letters = text.chars().filter(|&c| is_unspaced(c)).count();
     let spaced = |word: &&str| word.contains(|c: char| c.is_alphanumeric() && !is_unspaced(c));
     letters.div_ceil(2) + text.split_whitespace().filter(spaced).count()
 }
 
 /// Returns the words in lower case without punctuation.
-pub(crate) fn plain_words(text: &str) -> Vec<String> {
+pub fn plain_words(text: &str) -> Vec<String> {
     let kept = |c: char| c.is_alphanumeric() || c == '\'';
     text.split(|c| !kept(c)).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }

@@ -300,7 +300,7 @@ mod tests {
 
     use super::*;
     use crate::model::digital_human::Role;
-    use crate::provider::fake::WebServer;
+    use ringer_base::testing::WebServer;
 
     #[tokio::test]
     async fn offsets_of_a_transcript_are_within_a_century() {

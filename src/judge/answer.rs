@@ -1,9 +1,9 @@
 //! Reading what a language model answers: the object in its text, and values that it wrote as texts.
 
+use ringer_provider::loose;
+use ringer_syntax::json;
+use ringer_syntax::json::Json;
 use serde_json::Value;
-
-use crate::model::json::{self, Json};
-use crate::provider::loose;
 
 /// Objects of one answer that are looked at, the last ones.
 const OBJECTS_MAX: usize = 64;

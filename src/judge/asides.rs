@@ -3,13 +3,13 @@
 
 use ringer_media::call::TimelineEntry;
 use ringer_media::measure::{Counted, asides};
+use ringer_model::result::MetricValue;
+use ringer_provider::LanguageModel;
 use serde_json::json;
 
 use super::measures::{UNJUDGED, conversation};
 use super::reading::{Turn, speech_start, turns};
 use super::{Facts, decide_of, messages};
-use crate::model::result::MetricValue;
-use crate::provider::LanguageModel;
 
 const QUESTION: &str = "While the agent spoke, the caller said a sentence to somebody else in the room. Does the agent's next turn \
     react to that sentence: answer it, follow it, or ask about it?";
@@ -70,11 +70,11 @@ fn aside_note(moments: &[TimelineEntry], onset: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use ringer_media::call::Event;
+    use ringer_provider::testing::{Reply, ScriptedModel};
     use serde_json::Value;
 
     use super::*;
-    use crate::judge::{measure, moments};
-    use crate::provider::fake::{Reply, ScriptedModel};
+    use crate::{measure, moments};
 
     fn at(ms: i64, event: &str, side: &str, data: Value) -> Value {
         json!({ "seq": ms, "sample": ms * 16, "event": event, "side": side, "data": data })

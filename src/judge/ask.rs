@@ -1,17 +1,17 @@
 //! Asking a language model until its answer can be read, a few times.
 
+use ringer_base::error::Error;
+use ringer_model::Object;
+use ringer_model::schema::Node;
+use ringer_model::validate::{Source, validate};
+use ringer_model::validation_error::ValidationErrors;
+use ringer_provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel, complete};
+use ringer_syntax::json::Json;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::answer::{Wrong, read_object};
-use crate::error::Error;
-use crate::model::Object;
-use crate::model::json::Json;
-use crate::model::schema::Node;
-use crate::model::validate::{Source, validate};
-use crate::model::validation_error::ValidationErrors;
-use crate::provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel, complete};
 
 /// An answer that cannot be read is asked for again so often.
 const REPEATS: usize = 2;
@@ -140,11 +140,11 @@ async fn ask_text<T>(
 
 #[cfg(test)]
 mod tests {
+    use ringer_provider::testing::{Reply, ScriptedModel};
     use serde::Deserialize;
     use serde_json::json;
 
     use super::*;
-    use crate::provider::fake::{Reply, ScriptedModel};
 
     async fn answer(replies: &[&str]) -> (Result<i64, Unanswered>, usize) {
         let model = ScriptedModel::new(replies.iter().map(|reply| Reply::says(&[reply])).collect());

@@ -1,8 +1,9 @@
 //! Attempts of an agent to reach a caller who, as planned, does not answer. Its success is judged by them alone.
 
+use ringer_provider::LanguageModel;
+
 use super::custom::{Material, conversation_text};
 use super::decide::{Decision, decide_of};
-use crate::provider::LanguageModel;
 
 const QUESTION: &str = "The agent tried to reach a caller who, as planned, did not answer. Do the attempts of the agent, by their \
     number, their times and what was left or written, fulfil what the agent was to do?";
@@ -23,16 +24,16 @@ pub(super) async fn judge_attempts(material: Material<'_>, model: &dyn LanguageM
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::Object;
+    use ringer_model::digital_human::Role;
+    use ringer_model::evaluation::{Evaluation, EvaluationStatus as S};
+    use ringer_model::result::MetricValue;
+    use ringer_model::transcript::{EntrySource, TranscriptEntry};
+    use ringer_provider::testing::{Reply, ScriptedModel};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::judge::{NO_MODEL, judge_words};
-    use crate::model::Object;
-    use crate::model::digital_human::Role;
-    use crate::model::evaluation::{Evaluation, EvaluationStatus as S};
-    use crate::model::result::MetricValue;
-    use crate::model::transcript::{EntrySource, TranscriptEntry};
-    use crate::provider::fake::{Reply, ScriptedModel};
+    use crate::{NO_MODEL, judge_words};
 
     const ONLY: &str = "Nothing was said: only the attempts of the agent were judged";
 

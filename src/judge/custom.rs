@@ -12,15 +12,16 @@ use serde_json::Value;
 use uuid::Uuid;
 
 pub use self::ear::{Ear, is_by_ear, recording_of};
+use ringer_model::Object;
+use ringer_model::custom_metric::{CustomMetricSpec, EvalMethod, EvalModality, EvalSegment, ResponseType};
+use ringer_model::evaluation::{CustomResult, CustomStatus};
+use ringer_model::result::{MetricValue, PostedToolCall};
+use ringer_model::transcript::TranscriptEntry;
+use ringer_provider::LanguageModel;
+
 use self::formula::Trouble;
 use self::value::{Finding, Given, blank, settled};
 use super::unheard::{self, Unheard};
-use crate::model::Object;
-use crate::model::custom_metric::{CustomMetricSpec, EvalMethod, EvalModality, EvalSegment, ResponseType};
-use crate::model::evaluation::{CustomResult, CustomStatus};
-use crate::model::result::{MetricValue, PostedToolCall};
-use crate::model::transcript::TranscriptEntry;
-use crate::provider::LanguageModel;
 
 /// Reason for a metric that needs a language model where there is none.
 pub const NO_MODEL: &str = "No language model is configured";

@@ -26,7 +26,7 @@ pub fn cuts(moments: &[TimelineEntry]) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::moments;
+    use crate::moments;
 
     fn event(sample: i64, event: &str, side: &str, data: Value) -> Value {
         json!({ "seq": 0, "sample": sample, "event": event, "side": side, "data": data })

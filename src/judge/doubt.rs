@@ -4,9 +4,9 @@
 //! restaurant came as "G.V.R.S. to run", with 0.17 to 0.32.
 
 use ringer_media::call::{is_unspaced, phrase_words};
+use ringer_model::transcript::{TranscriptEntry, Word};
 
 use super::transcript::word;
-use crate::model::transcript::{TranscriptEntry, Word};
 
 /// Confidence from which a word is taken for what was said.
 const SURE: f64 = 0.5;

@@ -6,6 +6,15 @@ use std::collections::BTreeMap;
 use regex_lite::RegexBuilder;
 use ringer_media::call::{EventKind, Side, TimelineEntry, contains_phrase};
 use ringer_media::frame::PER_MS;
+use ringer_model::digital_human::Role;
+use ringer_model::expectation::{
+    EndsIt, Expectation, ExpectationResult, ExpectationStatus as Status, FaultCode, OwnFault, WordsAs,
+};
+use ringer_model::result::{MetricValue, PostedToolCall};
+use ringer_model::status::EndedBy;
+use ringer_model::tool_call::{Mismatch, mismatch};
+use ringer_model::transcript::TranscriptEntry;
+use ringer_provider::LanguageModel;
 use serde_json::{Value, json};
 
 use super::custom::{Material, NO_MODEL};
@@ -15,15 +24,6 @@ use super::playback::{Own, own_spans};
 use super::reading;
 use super::socket_events::rate_mismatch;
 use super::yielding::OpenMetric;
-use crate::model::digital_human::Role;
-use crate::model::expectation::{
-    EndsIt, Expectation, ExpectationResult, ExpectationStatus as Status, FaultCode, OwnFault, WordsAs,
-};
-use crate::model::result::{MetricValue, PostedToolCall};
-use crate::model::status::EndedBy;
-use crate::model::tool_call::{Mismatch, mismatch};
-use crate::model::transcript::TranscriptEntry;
-use crate::provider::LanguageModel;
 
 /// Largest compiled regular expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -433,7 +433,7 @@ fn doubt<'e>(
 }
 
 fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall], moments: &[TimelineEntry]) -> Found {
-    let none = crate::model::Object::new();
+    let none = ringer_model::Object::new();
     let differs = |call: &PostedToolCall| {
         let given = call.parameters.as_ref().unwrap_or(&none);
         mismatch(given, expected.args.as_ref()?, expected.args_as_written.as_ref())

@@ -1,6 +1,6 @@
 //! Phrases with which an agent fills time, in each language.
 
-use crate::human::phrases::phrases;
+use ringer_human::phrases::phrases;
 
 /// Phrases that agents say while they look something up, besides the filler words of a caller.
 const PHRASES: [(&str, &[&str]); 15] = [

@@ -3,11 +3,11 @@
 use ringer_media::call::{ChannelEvent, EventKind, Side, TimelineEntry};
 use ringer_media::frame::PER_MS;
 use ringer_media::measure as media;
+use ringer_model::Object;
 
 use super::measures::{Facts, conversation};
 use super::playback::has_own_words;
 use super::reading::{self, speech_start};
-use crate::model::Object;
 
 /// Shortest call in which an agent can keep the floor, in milliseconds.
 const CALL_MS: i64 = 20_000;
@@ -62,7 +62,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::judge::moments;
+    use crate::moments;
 
     fn event(ms: i64, event: &str, side: &str, data: Value) -> Value {
         json!({ "seq": ms, "sample": ms * 16, "event": event, "side": side, "data": data })

@@ -3,10 +3,10 @@
 use ringer_media::call::TimelineEntry;
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::{self as media, WholeTurn};
+use ringer_model::heard_turn::HeardTurn;
 
 use super::measures::{Facts, conversation};
 use super::messages;
-use crate::model::heard_turn::HeardTurn;
 
 /// Returns the turns of the agent that nobody interrupted, by which other calls of the run are measured.
 pub fn heard_turns(moments: &[TimelineEntry], facts: &Facts) -> Vec<HeardTurn> {

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
+use ringer_human::text::word_count;
 use ringer_media::frame::{PER_MS, Sample};
 use ringer_media::measure::{self as media, Channel, Conversation, Metrics, Sound, Span, Text, Word, segments, sound};
+use ringer_model::custom_metric::EvalSegment;
+use ringer_model::digital_human::Role;
+use ringer_model::result::MetricValue;
+use ringer_model::transcript::PostedEntry;
 use serde_json::json;
 
 use super::measures::{Measured, evaluation, values};
 use super::sound::values as sound_values;
 use super::{PartMeasures, span_of};
-use crate::human::text::word_count;
-use crate::model::custom_metric::EvalSegment;
-use crate::model::digital_human::Role;
-use crate::model::result::MetricValue;
-use crate::model::transcript::PostedEntry;
 
 /// Full scale of a recording whose codec is not known.
 const FULL_SCALE: u16 = 32_768;

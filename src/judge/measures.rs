@@ -1,20 +1,20 @@
 //! Measures of a conversation: its metrics, and the parts of the evaluation that need no judgement of words.
 
+use ringer_human::text::{is_unspaced, word_count};
 use ringer_media::call::{EventKind, Kind, Side, TimelineEntry, Word as Heard};
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::{
     self as media, Conversation, Echo, Metrics, ProbeTimes, Span, Text, WholeTurn, Word, YieldTimes,
 };
+use ringer_model::Object;
+use ringer_model::evaluation::{Evaluation, EvaluationStatus};
+use ringer_model::result::MetricValue;
 use serde_json::{Value, json};
 
 use super::reading::{self, Key, Said, Turn, speech_end, speech_start, whole_ms};
 use super::unheard::recorded;
 use super::yielding::{OpenMetric, YIELD_LATENCY, YIELD_RATE, open_metrics, tells_cut};
 use super::{messages, probes, reported};
-use crate::human::text::{is_unspaced, word_count};
-use crate::model::Object;
-use crate::model::evaluation::{Evaluation, EvaluationStatus};
-use crate::model::result::MetricValue;
 
 /// Time from the last tone of an extension to the conversation, in milliseconds.
 const AFTER_EXTENSION_MS: i64 = 300;
@@ -269,10 +269,10 @@ mod tests {
     use ringer_media::netem::NetemSpec;
     use ringer_media::seed::Seed;
     use ringer_media::testing::{Delays, Mind, Rig, RigSpec, Spoken, Voice};
+    use ringer_provider::canned::SPEECH;
 
     use super::*;
-    use crate::judge::moments;
-    use crate::provider::canned::SPEECH;
+    use crate::moments;
 
     fn at(ms: i64, event: &str, side: &str, data: Value) -> Value {
         json!({"seq": ms, "sample": ms * 16, "event": event, "side": side, "data": data})
@@ -397,7 +397,7 @@ mod tests {
             let facts = Facts {
                 extension_digits: case["extension_digits"].as_u64().unwrap_or(0) as usize,
                 interface: "PHONE",
-                fillers: crate::judge::fillers(case["language"].as_str().unwrap_or("en"), &phrases),
+                fillers: crate::fillers(case["language"].as_str().unwrap_or("en"), &phrases),
                 ..Facts::default()
             };
             let found = measure(&moments(&timeline(case)), &facts).metrics;

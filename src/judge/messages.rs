@@ -1,12 +1,12 @@
 //! Measures of a text conversation. A message has a time and no length: there is latency, but no speech.
 
+use ringer_human::text::word_count;
 use ringer_media::call::{Event, EventKind, TimelineEntry};
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::{Metrics, Span, mean, percentile};
 
 use super::reading::end;
 use super::transcript::only_fillers;
-use crate::human::text::word_count;
 
 /// Interface of a conversation in messages.
 const INTERFACE: &str = "WEB";
@@ -102,10 +102,10 @@ fn turns(moments: &[TimelineEntry], fillers: &[String]) -> Vec<Turn> {
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::custom_metric::EvalSegment;
     use serde_json::{Value, json};
 
-    use crate::judge::{Facts, measure, measure_parts, moments};
-    use crate::model::custom_metric::EvalSegment;
+    use crate::{Facts, measure, measure_parts, moments};
 
     #[test]
     fn latency_runs_from_message_to_message() {

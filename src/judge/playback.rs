@@ -10,6 +10,12 @@ use serde_json::{Value, json};
 
 pub use self::excuse::excuse;
 pub(super) use self::timed::{Own, own_spans};
+use ringer_human::is_alike;
+use ringer_model::Object;
+use ringer_model::expectation::ExpectationStatus;
+use ringer_model::playback::phrases;
+use ringer_provider::LanguageModel;
+
 use super::answer::Wrong;
 use super::answer::{Number, verdict};
 use super::ask::{ask, question};
@@ -17,10 +23,6 @@ use super::decide::unread;
 use super::doubt::{Doubt, Heard};
 use super::measures::greeting_from;
 use super::reading::{key, speech_end, turn};
-use crate::model::Object;
-use crate::model::expectation::ExpectationStatus;
-use crate::model::playback::{is_alike, phrases};
-use crate::provider::LanguageModel;
 
 /// Largest difference of a silence, as a share of its length.
 const SILENCE_OFF: f64 = 0.2;

@@ -27,7 +27,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::judge::moments;
+    use crate::moments;
 
     #[test]
     fn a_probe_lasts_as_long_as_it_is_heard() {

@@ -10,10 +10,10 @@ use std::sync::LazyLock;
 
 use regex_lite::Regex;
 use ringer_media::call::TimelineEntry;
+use ringer_model::transcript::{EntrySource, Transcript, TranscriptEntry};
 use serde_json::Value;
 
 use super::reading::{Key, key};
-use crate::model::transcript::{EntrySource, Transcript, TranscriptEntry};
 
 /// Digits from which a number is private.
 const LEAST_DIGITS: usize = 4;
@@ -398,11 +398,11 @@ fn luhn(digits: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::digital_human::Role;
+    use ringer_model::transcript::{EntrySource, TextMissing, Word};
     use serde_json::json;
 
     use super::*;
-    use crate::model::digital_human::Role;
-    use crate::model::transcript::{EntrySource, TextMissing, Word};
 
     fn redactor() -> Redactor {
         Redactor::new(["M-4411 x".to_owned(), "Alvarez".to_owned(), "no".to_owned()])

@@ -1,12 +1,12 @@
 //! Words that the agent's side told of, against those that were recognised.
 
+use ringer_human::text::is_unspaced;
 use ringer_media::call::{ChannelEvent, EventKind, TimelineEntry};
+use ringer_model::result::MetricValue;
 use serde_json::json;
 use strsim::generic_levenshtein;
 
 use super::reading;
-use crate::human::text::is_unspaced;
-use crate::model::result::MetricValue;
 
 /// Name of the metric.
 pub(super) const NAME: &str = "reported_wer";
@@ -47,7 +47,7 @@ fn words(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::moments;
+    use crate::moments;
 
     #[test]
     fn the_rate_is_that_of_the_words_that_were_told() {

@@ -1,9 +1,8 @@
 //! JSON Schema 2020-12 of the values that a judge gives.
 
 use jsonschema::{Draft, Validator};
+use ringer_model::Object;
 use serde_json::Value;
-
-use crate::model::Object;
 
 /// Returns the checks of a schema.
 ///

@@ -1,10 +1,9 @@
 //! Events that the port of a WebSocket tells of the whole of the other side's audio.
 
+use ringer_media::call::AUDIO_NOT_PLAYED;
+use ringer_media::call::RATE_MISMATCH;
 use ringer_media::call::{ChannelEvent, EventKind, TimelineEntry};
 use serde_json::Value;
-
-use crate::transport::websocket::RATE_MISMATCH;
-use crate::transport::websocket::port::AUDIO_NOT_PLAYED;
 
 /// Returns the text for a person about a sampling rate that the agent's audio does not seem to have; `None`: there is no doubt.
 pub fn rate_mismatch(timeline: &[TimelineEntry]) -> Option<&str> {
@@ -30,11 +29,11 @@ fn find<'t>(timeline: &'t [TimelineEntry], wanted: &str) -> Option<&'t Value> {
 #[cfg(test)]
 mod tests {
     use ringer_media::call::Event;
+    use ringer_model::expectation::{FaultCode, OwnFault};
     use serde_json::json;
 
     use super::*;
-    use crate::judge::own_faults;
-    use crate::model::expectation::{FaultCode, OwnFault};
+    use crate::own_faults;
 
     fn event_of(name: &str, data: &Value) -> TimelineEntry {
         let event = Event::from_wire(0, "channel_event", "agent", json!({ "name": name, "data": data }));

@@ -8,12 +8,12 @@ use ringer_media::frame::{PER_MS, Sample};
 use ringer_media::measure::{Channel, Sound, Span, echoes, sound, speech};
 use ringer_media::pcm;
 use ringer_media::recording::WAV_HEADER;
+use ringer_model::custom_metric::EvalSegment;
+use ringer_model::result::MetricValue;
 use serde_json::{Value, json};
 
 use super::measures::{Facts, conversation, measure_part};
 use super::{PartMeasures, span_of};
-use crate::model::custom_metric::EvalSegment;
-use crate::model::result::MetricValue;
 
 /// The Digital Human's channel of a recording, and the agent's.
 const CHANNELS: [usize; 2] = [0, 1];
@@ -158,7 +158,7 @@ mod tests {
     use ringer_media::resample::Up2;
 
     use super::*;
-    use crate::judge::moments;
+    use crate::moments;
 
     /// Returns both channels silent but for a tone where the agent speaks, 2.0 to 6.0 s; 100 ms of it are missing. With
     /// `echo` also the Digital Human's, 7.0 to 8.0 s, which comes back 300 ms later and 20 dB down.

@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::human::text::is_unspaced;
-use crate::model::transcript::Word;
-use crate::provider::spoken_form::spoken_form;
+use ringer_human::text::is_unspaced;
+use ringer_model::transcript::Word;
+use ringer_provider::spoken_form::spoken_form;
 
 /// Letters that take as long to say as one digit.
 const LETTERS_A_DIGIT: usize = 4;

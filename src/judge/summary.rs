@@ -1,11 +1,11 @@
 //! A run in a few sentences.
 
+use ringer_provider::LanguageModel;
 use serde_json::Value;
 
 use super::answer::Wrong;
 use super::ask::{ask, question};
 use super::decide::unread;
-use crate::provider::LanguageModel;
 
 /// Longest summary in characters.
 const CHARS_MOST: usize = 2000;
@@ -20,7 +20,7 @@ const TASK: &str = "You are given the outcome of a test run: how many conversati
 /// # Errors
 /// Why there is no summary, for a person.
 pub async fn sum_up(told: String, model: &dyn LanguageModel) -> Result<String, String> {
-    let read = |answer: &crate::model::Object| {
+    let read = |answer: &ringer_model::Object| {
         let text = answer.get("summary").and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
         let text = text.ok_or_else(|| Wrong::Form("summary must be a text".into()))?;
         Ok(text.chars().take(CHARS_MOST).collect())
@@ -30,8 +30,9 @@ pub async fn sum_up(told: String, model: &dyn LanguageModel) -> Result<String, S
 
 #[cfg(test)]
 mod tests {
+    use ringer_provider::testing::{Reply, ScriptedModel};
+
     use super::*;
-    use crate::provider::fake::{Reply, ScriptedModel};
 
     #[tokio::test]
     async fn a_summary_is_a_text_of_some_length() {

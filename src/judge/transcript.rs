@@ -1,12 +1,12 @@
 //! Transcript entries of both sides, from a timeline.
 
 use ringer_media::call::{EventKind, Kind, TimelineEntry, Word as Heard};
+use ringer_model::digital_human::Role;
+use ringer_model::transcript::{EntrySource, TextMissing, Transcript, TranscriptEntry, Word};
 
 use super::reading::{self, Said, Turn, key, own_cuts, speech_end, turn, whole_ms};
 use super::spoken::{self, Run};
 use super::unheard::{Unheard, recorded};
-use crate::model::digital_human::Role;
-use crate::model::transcript::{EntrySource, TextMissing, Transcript, TranscriptEntry, Word};
 
 /// Samples in a millisecond.
 const PER_MS: i64 = 16;
@@ -179,7 +179,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::judge::{fillers, moments};
+    use crate::{fillers, moments};
 
     fn check(timeline: Value, expect: &[(&str, i64, i64, &str, &str)]) {
         let transcript = transcript(1, "en", &moments(&timeline), &fillers("en", &[]));

@@ -3,13 +3,13 @@
 use ringer_media::call::{EventKind, Side, TimelineEntry};
 use ringer_media::frame::{PER_MS, Sample};
 use ringer_media::measure::{self as media, Span, Turn};
+use ringer_model::digital_human::Role;
+use ringer_model::transcript::{TextMissing, TranscriptEntry, Word};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::measures::{Facts, conversation};
 use super::{messages, reading};
-use crate::model::digital_human::Role;
-use crate::model::transcript::{TextMissing, TranscriptEntry, Word};
 
 /// One turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -165,7 +165,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::judge::{measure, moments, transcript};
+    use crate::{measure, moments, transcript};
 
     #[test]
     fn turns_are_those_that_are_measured() {

@@ -2,10 +2,10 @@
 //! not heard is not what was not said.
 
 use ringer_media::call::{Kind, TimelineEntry};
+use ringer_model::digital_human::Role;
+use ringer_model::transcript::{NOT_UNDERSTOOD, TranscriptEntry};
 
 use super::reading::{self, Said, Turn};
-use crate::model::digital_human::Role;
-use crate::model::transcript::{NOT_UNDERSTOOD, TranscriptEntry};
 
 /// Samples in a millisecond.
 const PER_MS: i64 = 16;
@@ -120,11 +120,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::judge::moments;
+    use crate::moments;
 
     #[test]
     fn a_turn_that_the_transcript_tells_of_is_counted_once() {
-        use crate::model::transcript::{EntrySource, TextMissing};
+        use ringer_model::transcript::{EntrySource, TextMissing};
         let entry = |from_ms: i64, words: &str, text_missing| TranscriptEntry {
             text_missing,
             ..TranscriptEntry::of(Role::Agent, from_ms, from_ms + 900, words.into(), EntrySource::Recognized)

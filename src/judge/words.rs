@@ -1,11 +1,11 @@
 //! Word error rate of the recognizer, measured against the agent's own transcript.
 
+use ringer_human::text::{is_unspaced, plain_words};
+use ringer_model::digital_human::Role;
+use ringer_model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
 use strsim::generic_levenshtein;
 
 use super::unheard::{Unheard, with_entries};
-use crate::human::text::{is_unspaced, plain_words};
-use crate::model::digital_human::Role;
-use crate::model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
 
 /// Words of a side above which nothing is compared: the time of it grows with the square.
 const WORDS_MAX: usize = 10_000;
@@ -107,7 +107,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::judge::Lack;
+    use crate::Lack;
 
     /// Cases of `fixtures/audio/words.json`, worked out by hand.
     #[test]

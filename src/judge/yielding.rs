@@ -56,11 +56,11 @@ pub(super) fn open_metrics(metrics: &Metrics) -> Vec<OpenMetric> {
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::heard_turn::HeardTurn;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::judge::{Facts, heard_turns, measure, moments, whole_turns};
-    use crate::model::heard_turn::HeardTurn;
+    use crate::{Facts, heard_turns, measure, moments, whole_turns};
 
     fn event(ms: i64, event: &str, side: &str, data: Value) -> Value {
         json!({ "seq": ms, "sample": ms * 16, "event": event, "side": side, "data": data })

@@ -209,8 +209,9 @@ pub struct Violation {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     #[test]
     fn values_are_compared() {

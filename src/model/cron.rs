@@ -108,7 +108,7 @@ fn range(part: &str, least: u32, most: u32, names: &[&str]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
+    use crate::time::Timestamp;
 
     /// Expression, start and the next four times, as croniter gives them.
     const VECTORS: &str = include_str!("../../fixtures/api/cron.txt");

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::json::Json;
+use ringer_syntax::json::Json;
 
 /// Floats from here on, and those below [`LEAST_PLAIN`], are written with an exponent.
 const MOST_PLAIN: f64 = 1e16;
@@ -92,8 +92,9 @@ fn is_printable(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ringer_syntax::json::read_text;
+
     use super::*;
-    use crate::model::json::read_text;
 
     #[test]
     fn tags_are_shown_as_literals() {

@@ -51,10 +51,11 @@ fn may_be_empty(key: &str, default: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::agent::AgentSpec;
-    use crate::model::simulation::SimulationSpec;
     use serde_json::json;
+
+    use super::*;
+    use crate::agent::AgentSpec;
+    use crate::simulation::SimulationSpec;
 
     fn check<T: Serialize + DeserializeOwned + Default>(stored: Value, patch: Value, expect: &[(&str, Value)]) {
         let stored: T = serde_json::from_value(stored).expect("stored");

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::model::schema::PATCH;
+use crate::schema::PATCH;
 
 /// The given fields of a `T`.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,11 +96,12 @@ impl<T: JsonSchema> JsonSchema for Patch<T> {
 
 #[cfg(test)]
 mod tests {
+    use ringer_syntax::json;
+
     use super::*;
-    use crate::model::json;
-    use crate::model::schema::Node;
-    use crate::model::validate::{Source, validate};
-    use crate::model::validation_error::ValidationErrors;
+    use crate::schema::Node;
+    use crate::validate::{Source, validate};
+    use crate::validation_error::ValidationErrors;
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     struct Spec {

@@ -1,6 +1,5 @@
 //! Scripted behaviour of a Digital Human: interruptions and scripted responses.
 
-use ringer_media::call::normal_form;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -108,12 +107,4 @@ pub fn phrases<'s>(step: &'s Object, key: &str) -> impl Iterator<Item = &'s str>
         other => (other, &[][..]),
     };
     one.into_iter().chain(many).filter_map(Value::as_str).filter(|phrase| !phrase.trim().is_empty())
-}
-
-/// Least similarity of two texts that count as the same: 1 minus the normalized edit distance.
-const ALIKE: f64 = 0.9;
-
-/// True if the normal forms of two texts differ in at most a tenth of their characters.
-pub fn is_alike(heard: &str, expected: &str) -> bool {
-    strsim::normalized_levenshtein(&normal_form(heard), &normal_form(expected)) >= ALIKE
 }

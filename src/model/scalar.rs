@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 
 use jiff::civil::{Date, Time};
+use ringer_syntax::json::Json;
 use serde_json::Value;
 use url::{ParseError, Url};
 
-use crate::model::json::Json;
-use crate::model::time::{DAY_US, GivenTime, civil_of, micros_of};
-use crate::model::validation_error::Problem;
+use crate::time::{DAY_US, GivenTime, civil_of, micros_of};
+use crate::validation_error::Problem;
 
 /// Longest URL in characters.
 pub const MAX_URL_CHARS: u64 = 2083;
@@ -337,8 +337,9 @@ fn digits(bytes: &[u8], at: usize, count: usize) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use ringer_syntax::json::read_text;
+
     use super::*;
-    use crate::model::json::read_text;
 
     fn check<T: std::fmt::Display>(reader: impl Fn(&Json<'_>) -> Outcome<T>, cases: &[(&str, &str)]) {
         for (text, expect) in cases {

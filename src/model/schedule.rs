@@ -219,7 +219,7 @@ pub struct ScheduleRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::cron::Cron;
+    use crate::cron::Cron;
 
     #[test]
     fn every_kind_has_its_five_fields() {

@@ -5,12 +5,12 @@
 use std::borrow::Cow;
 
 use regex_lite::Regex;
+use ringer_syntax::phone::e164_pattern;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use crate::config::e164_pattern;
-use crate::model::validation_error::Side;
+use crate::validation_error::Side;
 
 /// Schema key of a field: further names under which the field is read (array of strings).
 pub const ALIASES: &str = "x-aliases";
@@ -136,7 +136,7 @@ pub fn one_of(words: impl IntoIterator<Item = &'static str>) -> Value {
     serde_json::json!({ "enum": words.into_iter().collect::<Vec<_>>() })
 }
 
-/// Returns the rule that a text is a telephone number in E.164, as [`e164`](crate::config::e164) reads it.
+/// Returns the rule that a text is a telephone number in E.164, as [`e164`](ringer_syntax::phone::e164) reads it.
 pub fn telephone_number() -> Value {
     serde_json::json!({ "pattern": e164_pattern() })
 }

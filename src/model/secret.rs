@@ -70,23 +70,24 @@ pub fn mask(document: &impl Serialize) -> Value {
 }
 
 /// `Debug` of documents that hold secrets: what [`mask`] makes of them.
+#[macro_export]
 macro_rules! masked_debug {
     ($($name:ty),+ $(,)?) => {$(
         impl std::fmt::Debug for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "{} {}", stringify!($name), $crate::model::secret::mask(self))
+                write!(f, "{} {}", stringify!($name), $crate::secret::mask(self))
             }
         }
     )+};
 }
-pub(crate) use masked_debug;
+pub use masked_debug;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::agent::{AgentDoc, AgentSpec};
-    use crate::model::integration::IntegrationSpec;
-    use crate::model::webhook::WebhookDoc;
+    use crate::agent::{AgentDoc, AgentSpec};
+    use crate::integration::IntegrationSpec;
+    use crate::webhook::WebhookDoc;
 
     #[test]
     fn a_secret_that_is_set_is_found_in_text() {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use ringer_syntax::decimal::{Decimal, too_long};
 use serde_json::Value;
 
 use super::Object;
-use super::decimal::{Decimal, too_long};
 use super::digital_human::ExpectedToolCall;
 use super::result::{ActualCall, ExpectedCall, PostedToolCall, ToolCallGroup};
 
@@ -277,8 +277,9 @@ fn shorten(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     fn check(expected: Value, actual: Value, expect: Option<bool>) {
         let expected: Vec<ExpectedToolCall> = serde_json::from_value(expected).expect("expected calls");

@@ -6,13 +6,14 @@
 
 use std::borrow::Cow;
 
+use ringer_syntax::json::Json;
 use serde_json::{Map, Value};
 
-use crate::model::json::Json;
-use crate::model::literal;
-use crate::model::scalar::{self, Read};
-use crate::model::schema::{Bound, Field, Kind, Need, Node};
-use crate::model::validation_error::{Problem, Side, Step, ValidationErrors};
+use crate::literal;
+use crate::scalar;
+use crate::scalar::Read;
+use crate::schema::{Bound, Field, Kind, Need, Node};
+use crate::validation_error::{Problem, Side, Step, ValidationErrors};
 
 /// Part of a request that a value came from; the first step of its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -313,11 +314,12 @@ fn within(bounds: &[Bound], value: f64) -> Result<(), Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::json::read_text;
+    use ringer_syntax::json::read_text;
     use schemars::JsonSchema;
     use serde::Deserialize;
     use serde_json::json;
+
+    use super::*;
 
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only its schema is used")]
@@ -512,7 +514,7 @@ mod tests {
 
     #[test]
     fn a_union_may_know_what_an_object_without_a_tag_is() {
-        use crate::model::text::AgentMessage;
+        use crate::text::AgentMessage;
 
         let message = json!({"simulation_result_id":"1","message":"x","type":"message"});
         for (body, expect) in [
@@ -540,6 +542,6 @@ mod tests {
         let node = Node::of::<Vec<String>>();
         let many = format!("[{}1]", "1,".repeat(20_000));
         validate(Source::Body, &node, &read_text(&many).expect("JSON"), &mut issues);
-        assert_eq!(issues.len(), crate::model::validation_error::MAX_ISSUES);
+        assert_eq!(issues.len(), crate::validation_error::MAX_ISSUES);
     }
 }

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
+use ringer_syntax::json;
+use ringer_syntax::json::Json;
 use serde_json::{Value, json};
-
-use crate::model::json::{self, Json};
 
 /// Most items of an answer; more are dropped, so that the answer to a hostile body stays bounded.
 pub const MAX_ISSUES: usize = 10_000;

@@ -9,7 +9,6 @@ use ringer_media::frame::RATE_HZ;
 use ringer_media::level::to_speech_level;
 use ringer_media::resample::resample_whole;
 use ringer_media::seed::Seed;
-
 use tokio::sync::mpsc;
 
 use super::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
+use ringer_base::tasks::Tasks;
 use tokio::sync::mpsc;
 
 use super::{
     Failure, Job, ModelName, Recognized, Recognizer, RecognizerFeed, Spoken, SpokenIn, Status, Synthesizer, Voice,
     VoiceWanted, whole_speech,
 };
-use crate::tasks::Tasks;
 
 /// Uses for which a provider is passed over after it failed.
 const PASSED_OVER: u32 = 8;

@@ -163,7 +163,7 @@ impl Contact {
     pub fn parts(&self, message: Message) -> Vec<Message> {
         let Contact::Sms(_) = self else { return vec![message] };
         let part = |(at, text)| {
-            let id = if at == 0 { message.id } else { crate::clock::new_id() };
+            let id = if at == 0 { message.id } else { ringer_base::clock::new_id() };
             Message { id, text, history: Vec::new(), ..message }
         };
         carrier::parts(&message.text).into_iter().enumerate().map(part).collect()

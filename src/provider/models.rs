@@ -88,8 +88,8 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// Returns the folder of a model that `make speech-models` brings.
 #[cfg(test)]
-pub(crate) fn test_model(name: &str) -> PathBuf {
-    let folder = crate::config::test_models().join(name);
+pub fn test_model(name: &str) -> PathBuf {
+    let folder = ringer_base::config::test_models().join(name);
     assert!(folder.is_dir(), "{} is missing: `make speech-models` brings it", folder.display());
     folder
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use ringer_base::tasks::{Tasks, behind_calls};
 use ringer_media::sentence::goes_on;
 use ringer_media::{clip, level, tempo};
 use ringer_speech::piper::{Clause, Manner, PiperVoice, clauses, phonemes_are_installed};
@@ -26,7 +27,6 @@ use super::spoken_form::spoken_form;
 use super::timbre::{Timbre, speech_s};
 use super::voice::{NORMAL_WPM, TEXT_BYTES_MAX, measurable_words};
 use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, whole_speech};
-use crate::tasks::{Tasks, behind_calls};
 
 /// Beginning of the ids of these voices.
 pub const PREFIX: &str = "piper:";

@@ -379,8 +379,8 @@ mod tests {
     use ringer_media::seed::Seed;
 
     use super::*;
-    use crate::provider::speech::EmbeddedSpeech;
-    use crate::provider::{Synthesizer, Voice, VoiceWanted, whole_speech};
+    use crate::speech::EmbeddedSpeech;
+    use crate::{Synthesizer, Voice, VoiceWanted, whole_speech};
 
     const SENTENCES: [&str; 10] = [
         "hello i would like to make an appointment with the doctor",

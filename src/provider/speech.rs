@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use ringer_base::tasks;
 use ringer_media::{clip, level};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -24,7 +25,6 @@ use super::spoken_form::spoken_form;
 use super::timbre::{self, Timbre};
 use super::voice::{TEXT_BYTES_MAX, choose, measurable_words, substitute};
 use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, espeak, flite};
-use crate::tasks;
 
 /// The program of a voice is not installed.
 const MISSING: &str = "synthesizer_missing";
@@ -61,7 +61,7 @@ impl EmbeddedSpeech {
     /// Makes the private folder. Fails with `synthesizer_failed` when there is no place for it. Missing programs are told by
     /// [`Synthesizer::status`] and at their first use.
     pub fn new() -> Result<EmbeddedSpeech, Failure> {
-        let folder = std::env::temp_dir().join(format!("ringer-{}", crate::clock::new_id()));
+        let folder = std::env::temp_dir().join(format!("ringer-{}", ringer_base::clock::new_id()));
         DirBuilder::new()
             .mode(0o700)
             .create(&folder)

@@ -89,7 +89,7 @@ fn pattern(parts: &[&str]) -> Regex {
 }
 
 /// Returns the text as it is said in this language: changed in English (`en`, `en-US`), as it is in all others.
-pub(crate) fn spoken_form<'t>(language: &str, text: &'t str) -> Cow<'t, str> {
+pub fn spoken_form<'t>(language: &str, text: &'t str) -> Cow<'t, str> {
     if language.split(['-', '_', '+']).next() != Some("en") {
         return Cow::Borrowed(text);
     }

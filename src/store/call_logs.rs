@@ -1,16 +1,16 @@
 //! Queries about call logs.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::call_log::{CallLogDoc, CallLogStatus};
 use uuid::Uuid;
 
 use super::Session;
 use super::db::Cell;
 use super::record::{Row, fields_of, read_row};
-use crate::error::{Error, Result};
-use crate::model::call_log::{CallLogDoc, CallLogStatus};
 
 /// Selection of call logs; every part that is given must hold.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(crate) struct LogFilter<'a> {
+pub struct LogFilter<'a> {
     /// Agent that took part in the call.
     pub agent_id: i64,
     /// Label of the agent version; `None`: any.
@@ -37,7 +37,7 @@ impl LogFilter<'_> {
 
 impl Session {
     /// Returns the call logs of every organization whose evaluation began at `begun_ms` or before: (organization, id).
-    pub(crate) async fn evaluating_logs(&mut self, begun_ms: i64) -> Result<Vec<(String, Uuid)>> {
+    pub async fn evaluating_logs(&mut self, begun_ms: i64) -> Result<Vec<(String, Uuid)>> {
         let sql = "SELECT org_id, id FROM call_logs WHERE status = $1 AND updated_ms <= $2 ORDER BY id";
         let found: Vec<(String, String)> =
             self.pairs(sql, &[CallLogStatus::Evaluating.as_str().into(), begun_ms.into()]).await?;
@@ -48,18 +48,13 @@ impl Session {
     }
 
     /// Returns the number of call logs in the selection.
-    pub(crate) async fn count_logs(&mut self, filter: &LogFilter<'_>) -> Result<i64> {
+    pub async fn count_logs(&mut self, filter: &LogFilter<'_>) -> Result<i64> {
         let (filter, cells) = filter.sql(self.organization());
         self.number(&format!("SELECT COUNT(*) FROM call_logs c WHERE {filter}"), &cells).await
     }
 
     /// Returns the call logs of the selection from `offset` on, newest first.
-    pub(crate) async fn logs(
-        &mut self,
-        filter: &LogFilter<'_>,
-        limit: i64,
-        offset: i64,
-    ) -> Result<Vec<Row<CallLogDoc>>> {
+    pub async fn logs(&mut self, filter: &LogFilter<'_>, limit: i64, offset: i64) -> Result<Vec<Row<CallLogDoc>>> {
         let (filter, mut cells) = filter.sql(self.organization());
         cells.extend([limit.into(), offset.into()]);
         let (fields, limit, offset) = (fields_of("c"), cells.len() - 1, cells.len());

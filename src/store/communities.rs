@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
+use ringer_base::error::Result;
+use ringer_model::customer::CommunityDoc;
+use ringer_model::digital_human::DigitalHumanSpec;
 use uuid::Uuid;
 
 use super::Session;
 use super::record::{Row, fields_of, read_row};
-use crate::error::Result;
-use crate::model::customer::CommunityDoc;
-use crate::model::digital_human::DigitalHumanSpec;
 
 impl Session {
     /// Returns the communities that a Digital Human belongs to, newest first.

@@ -15,10 +15,11 @@ mod sqlite_error;
 
 use std::path::{Path, PathBuf};
 
+use ringer_base::config::Secret;
+use ringer_base::error::{Error, Result};
+
 use self::postgres::Postgres;
 use self::sqlite::Sqlite;
-use crate::config::Secret;
-use crate::error::{Error, Result};
 
 pub use self::cell::{Cell, Column, FromCell, Row};
 

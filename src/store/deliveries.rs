@@ -1,18 +1,18 @@
 //! The log of webhook deliveries.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::time::Timestamp;
+use ringer_model::webhook::DeliveryRecord;
 use uuid::Uuid;
 
 use super::{Session, db};
-use crate::error::{Error, Result};
-use crate::model::time::Timestamp;
-use crate::model::webhook::DeliveryRecord;
 
 /// Time that attempts are stored.
 const KEPT_MS: i64 = 7 * 24 * 3_600_000;
 
 impl Session {
     /// Stores an attempt, and deletes those that are older than seven days.
-    pub(crate) async fn log_delivery(&mut self, webhook: Uuid, event_id: Uuid, attempt: &DeliveryRecord) -> Result<()> {
+    pub async fn log_delivery(&mut self, webhook: Uuid, event_id: Uuid, attempt: &DeliveryRecord) -> Result<()> {
         let forget = "DELETE FROM deliveries WHERE webhook_id = $1 AND at_ms <= $2";
         self.execute(forget, &[webhook.into(), (attempt.at.0 - KEPT_MS).into()]).await?;
         let sql = "INSERT INTO deliveries \
@@ -34,7 +34,7 @@ impl Session {
     }
 
     /// Returns attempts `offset .. offset + limit` of a webhook, newest first, and their number.
-    pub(crate) async fn deliveries(
+    pub async fn deliveries(
         &mut self,
         webhook: Uuid,
         now_ms: i64,

@@ -1,13 +1,14 @@
 //! Calls that are dialled through trunks: how many are active, how many were begun lately, and the minutes reserved for
 //! a day. Counts are read and written in one write session, so that no two dials take the same place.
 
+use ringer_base::error::{Error, Result};
+
 use super::Session;
 use super::db;
-use crate::error::{Error, Result};
 
 /// A set of dials with limits of its own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum DialScope<'a> {
+pub enum DialScope<'a> {
     /// Dials of every organization through a trunk, by its name.
     Trunk(&'a str),
     /// Dials of an organization through every trunk, by its id.
@@ -35,7 +36,7 @@ impl DialScope<'_> {
 
 /// One dial of the session's organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DialRow {
+pub struct DialRow {
     /// Result that the call is made for.
     pub result_id: i64,
     /// Name of the trunk.
@@ -50,36 +51,36 @@ pub(crate) struct DialRow {
 
 impl Session {
     /// Returns the number of calls that are being made or are up.
-    pub(crate) async fn live_dials(&mut self, of: DialScope<'_>, now_ms: i64) -> Result<i64> {
+    pub async fn live_dials(&mut self, of: DialScope<'_>, now_ms: i64) -> Result<i64> {
         let sql = format!("SELECT COUNT(*) FROM dials WHERE {} = $1 AND live = 1 AND until_ms > $2", of.column());
         self.number(&sql, &[of.value().into(), now_ms.into()]).await
     }
 
     /// Returns the number of calls that were begun after `since_ms`, whatever their outcome.
-    pub(crate) async fn dials_since(&mut self, of: DialScope<'_>, since_ms: i64) -> Result<i64> {
+    pub async fn dials_since(&mut self, of: DialScope<'_>, since_ms: i64) -> Result<i64> {
         let sql = format!("SELECT COUNT(*) FROM dials WHERE {} = $1 AND at_ms > $2", of.column());
         self.number(&sql, &[of.value().into(), since_ms.into()]).await
     }
 
     /// Returns the conversation time that is reserved or used on a day, in milliseconds.
-    pub(crate) async fn dialled_ms(&mut self, of: DialScope<'_>, day: &str) -> Result<i64> {
+    pub async fn dialled_ms(&mut self, of: DialScope<'_>, day: &str) -> Result<i64> {
         let sql = "SELECT used_ms FROM dial_days WHERE scope = $1 AND day = $2";
         self.number(sql, &[of.key().into(), day.into()]).await
     }
 
     /// Returns the caller numbers of a trunk that are in use now, with the number of calls of each.
-    pub(crate) async fn callers_in_use(&mut self, trunk: &str, now_ms: i64) -> Result<Vec<(String, i64)>> {
+    pub async fn callers_in_use(&mut self, trunk: &str, now_ms: i64) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT caller, COUNT(*) FROM dials WHERE trunk = $1 AND live = 1 AND until_ms > $2 GROUP BY caller";
         self.pairs(sql, &[trunk.into(), now_ms.into()]).await
     }
 
     /// Counts a dial, at the latest until `until_ms`. One that is not `live` counts for rates alone.
-    pub(crate) async fn put_dial(&mut self, dial: &DialRow, live: bool, now_ms: i64, until_ms: i64) -> Result<()> {
+    pub async fn put_dial(&mut self, dial: &DialRow, live: bool, now_ms: i64, until_ms: i64) -> Result<()> {
         let organization = self.organization().to_owned();
         let sql = "INSERT INTO dials (id, org_id, result_id, trunk, caller, at_ms, until_ms, live, day, reserved_ms) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
         let cells = [
-            crate::clock::new_id().into(),
+            ringer_base::clock::new_id().into(),
             organization.clone().into(),
             dial.result_id.into(),
             dial.trunk.as_str().into(),
@@ -95,13 +96,13 @@ impl Session {
     }
 
     /// True if a call of a result is counted for a trunk.
-    pub(crate) async fn has_dial(&mut self, result_id: i64, trunk: &str) -> Result<bool> {
+    pub async fn has_dial(&mut self, result_id: i64, trunk: &str) -> Result<bool> {
         let sql = "SELECT 1 FROM dials WHERE result_id = $1 AND trunk = $2 AND live = 1 LIMIT 1";
         Ok(self.row(sql, &[result_id.into(), trunk.into()]).await?.is_some())
     }
 
     /// Ends the dials of a result and returns those that were live, with their reserved time.
-    pub(crate) async fn end_dials(&mut self, result_id: i64) -> Result<Vec<DialRow>> {
+    pub async fn end_dials(&mut self, result_id: i64) -> Result<Vec<DialRow>> {
         let sql = "UPDATE dials SET live = 0 WHERE result_id = $1 AND org_id = $2 AND live = 1 \
                    RETURNING trunk, caller, day, reserved_ms";
         let organization = self.organization().to_owned();
@@ -114,7 +115,7 @@ impl Session {
     }
 
     /// Adds milliseconds to the day of a dial, of its trunk and of its organization; a negative number gives them back.
-    pub(crate) async fn add_dialled(&mut self, dial: &DialRow, ms: i64) -> Result<()> {
+    pub async fn add_dialled(&mut self, dial: &DialRow, ms: i64) -> Result<()> {
         let organization = self.organization().to_owned();
         for scope in [DialScope::Trunk(&dial.trunk), DialScope::Organization(&organization)] {
             let sql = "INSERT INTO dial_days (scope, day, used_ms) VALUES ($1, $2, $3) \
@@ -125,7 +126,7 @@ impl Session {
     }
 
     /// Deletes ended dials before `before_ms`, and days before `day`.
-    pub(crate) async fn forget_dials(&mut self, before_ms: i64, now_ms: i64, day: &str) -> Result<()> {
+    pub async fn forget_dials(&mut self, before_ms: i64, now_ms: i64, day: &str) -> Result<()> {
         let sql = "DELETE FROM dials WHERE at_ms < $1 AND (live = 0 OR until_ms <= $2)";
         self.execute(sql, &[before_ms.into(), now_ms.into()]).await?;
         self.execute("DELETE FROM dial_days WHERE day < $1", &[day.into()]).await.map(drop)

@@ -12,12 +12,12 @@ use std::future::Future;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use ringer_base::error::{Error, Result};
 use serde::Serialize;
 
 use super::db::Cell;
 use super::vault::place_of;
 use super::{Session, Store, to_text};
-use crate::error::{Error, Result};
 
 /// Time that an answer is stored, from the first request.
 pub const LIFETIME_MS: i64 = 24 * 3600 * 1000;

@@ -1,11 +1,12 @@
 //! Queries about issues and the failures grouped in them.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::issue::{IssueDoc, IssueQuery, Occurrence, SourceKind};
+use ringer_model::time::Timestamp;
+
 use super::Session;
 use super::db::{self, Cell};
 use super::record::{Row, fields_of, read_row};
-use crate::error::{Error, Result};
-use crate::model::issue::{IssueDoc, IssueQuery, Occurrence, SourceKind};
-use crate::model::time::Timestamp;
 
 /// A failure as stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +31,7 @@ pub struct FailureRow<'a> {
 
 impl Session {
     /// Returns the issues that match the query, those with the newest failure first.
-    pub(crate) async fn issues(&mut self, query: &IssueQuery) -> Result<Vec<Row<IssueDoc>>> {
+    pub async fn issues(&mut self, query: &IssueQuery) -> Result<Vec<Row<IssueDoc>>> {
         let mut cells = vec![Cell::from(self.organization())];
         let mut filter = String::new();
         let wanted = [
@@ -55,7 +56,7 @@ impl Session {
     }
 
     /// Stores a failure; false when it was known.
-    pub(crate) async fn add_failure(&mut self, failure: &FailureRow<'_>) -> Result<bool> {
+    pub async fn add_failure(&mut self, failure: &FailureRow<'_>) -> Result<bool> {
         let sql = "INSERT INTO failures \
                    (org_id, agent_id, group_key, judged, source, source_id, fingerprint, message, at_ms) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
@@ -75,7 +76,7 @@ impl Session {
     }
 
     /// Returns the newest judgements of an agent: (cluster, text).
-    pub(crate) async fn judgements(&mut self, agent_id: i64, limit: i64) -> Result<Vec<(String, String)>> {
+    pub async fn judgements(&mut self, agent_id: i64, limit: i64) -> Result<Vec<(String, String)>> {
         let sql = "SELECT group_key, message FROM failures WHERE org_id = $1 AND agent_id = $2 AND judged = 1 \
                    ORDER BY id DESC LIMIT $3";
         let cells = [self.organization().into(), agent_id.into(), limit.into()];
@@ -83,7 +84,7 @@ impl Session {
     }
 
     /// Returns the newest failures of a group, newest first.
-    pub(crate) async fn occurrences(&mut self, group_key: &str, limit: i64) -> Result<Vec<Occurrence>> {
+    pub async fn occurrences(&mut self, group_key: &str, limit: i64) -> Result<Vec<Occurrence>> {
         let sql = "SELECT source, source_id, at_ms, message FROM failures WHERE org_id = $1 AND group_key = $2 \
                    ORDER BY id DESC LIMIT $3";
         let cells = [self.organization().into(), group_key.into(), limit.into()];

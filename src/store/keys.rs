@@ -1,11 +1,11 @@
 //! Organizations and API keys. A key is found by its hash, before any organization is known.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::api_key::Scope;
 use uuid::Uuid;
 
 use super::db::{self, Cell, Database, Location};
 use super::{Session, Store};
-use crate::error::{Error, Result};
-use crate::model::api_key::Scope;
 
 /// An API key as stored: never its text.
 #[derive(Clone, Debug, PartialEq)]

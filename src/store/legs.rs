@@ -5,17 +5,18 @@
 
 use std::collections::HashMap;
 
+use ringer_base::error::{Error, Result};
+use ringer_model::status::ResultStatus;
+
 use super::Session;
 use super::db::{self, Cell};
-use crate::error::{Error, Result};
-use crate::model::status::ResultStatus;
 
 /// Most keys in one query; more are split.
 const AT_ONCE: usize = 200;
 
 /// State of a call job.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CallState {
+pub struct CallState {
     /// True: its lane has no free place.
     pub is_held: bool,
     /// Time at which it is due, milliseconds since 1970.
@@ -29,13 +30,7 @@ const LOOKED_AT: i64 = 100;
 
 impl Session {
     /// Sets the addresses of a result, in place of all others: it holds them, or waits for them.
-    pub(crate) async fn put_legs(
-        &mut self,
-        result_id: i64,
-        addresses: &[String],
-        held: bool,
-        now_ms: i64,
-    ) -> Result<()> {
+    pub async fn put_legs(&mut self, result_id: i64, addresses: &[String], held: bool, now_ms: i64) -> Result<()> {
         self.drop_legs(result_id).await?;
         for address in addresses {
             let sql = "INSERT INTO legs (address, result_id, org_id, held, since_ms) VALUES ($1, $2, $3, $4, $5)";
@@ -47,34 +42,34 @@ impl Session {
     }
 
     /// Deletes the addresses of a result and returns them.
-    pub(crate) async fn drop_legs(&mut self, result_id: i64) -> Result<Vec<String>> {
+    pub async fn drop_legs(&mut self, result_id: i64) -> Result<Vec<String>> {
         let sql = "DELETE FROM legs WHERE result_id = $1 RETURNING address";
         let rows = self.rows(sql, &[result_id.into()]).await?;
         rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
     }
 
     /// Returns the holder of an address: (organization, result).
-    pub(crate) async fn leg_holder(&mut self, address: &str) -> Result<Option<(String, i64)>> {
+    pub async fn leg_holder(&mut self, address: &str) -> Result<Option<(String, i64)>> {
         let sql = "SELECT org_id, result_id FROM legs WHERE address = $1 AND held = 1";
         self.row(sql, &[address.into()]).await?.as_ref().map(owner_of).transpose()
     }
 
     /// Returns those that wait for an address, in order: (organization, result).
-    pub(crate) async fn leg_waiters(&mut self, address: &str) -> Result<Vec<(String, i64)>> {
+    pub async fn leg_waiters(&mut self, address: &str) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, result_id FROM legs WHERE address = $1 AND held = 0 ORDER BY result_id LIMIT $2";
         let rows = self.rows(sql, &[address.into(), LOOKED_AT.into()]).await?;
         rows.iter().map(owner_of).collect()
     }
 
     /// Returns the addresses that a result holds or waits for.
-    pub(crate) async fn legs_of(&mut self, result_id: i64) -> Result<Vec<String>> {
+    pub async fn legs_of(&mut self, result_id: i64) -> Result<Vec<String>> {
         let sql = "SELECT address FROM legs WHERE result_id = $1 ORDER BY address";
         let rows = self.rows(sql, &[result_id.into()]).await?;
         rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
     }
 
     /// Returns the number of jobs that are due and not claimed, and the time at which the first was due, in milliseconds since 1970.
-    pub(crate) async fn due_jobs(&mut self, now_ms: i64) -> Result<(i64, Option<i64>)> {
+    pub async fn due_jobs(&mut self, now_ms: i64) -> Result<(i64, Option<i64>)> {
         let sql = "SELECT COUNT(*), MIN(due_ms) FROM jobs WHERE held = 0 AND lease_ms IS NULL AND due_ms <= $1";
         let row = self.row(sql, &[now_ms.into()]).await?;
         let read = |row: &db::Row| Ok::<_, sqlx::Error>((row.try_get(0)?, row.try_get(1)?));
@@ -82,7 +77,7 @@ impl Session {
     }
 
     /// Returns the states of the call jobs with these keys, by key.
-    pub(crate) async fn call_states(&mut self, keys: &[String]) -> Result<HashMap<String, CallState>> {
+    pub async fn call_states(&mut self, keys: &[String]) -> Result<HashMap<String, CallState>> {
         let mut states = HashMap::new();
         for keys in keys.chunks(AT_ONCE) {
             let marks = marks(keys.len());
@@ -100,7 +95,7 @@ impl Session {
     }
 
     /// Returns the addresses that each of these results waits for, by result.
-    pub(crate) async fn legs_waited_for(&mut self, results: &[i64]) -> Result<HashMap<i64, Vec<String>>> {
+    pub async fn legs_waited_for(&mut self, results: &[i64]) -> Result<HashMap<i64, Vec<String>>> {
         let mut legs = HashMap::<i64, Vec<String>>::new();
         for ids in results.chunks(AT_ONCE) {
             let sql =
@@ -115,7 +110,7 @@ impl Session {
     }
 
     /// True if an earlier result of the same run has not ended its conversation yet.
-    pub(crate) async fn has_earlier_open(&mut self, result_id: i64) -> Result<bool> {
+    pub async fn has_earlier_open(&mut self, result_id: i64) -> Result<bool> {
         let mut cells: Vec<Cell> = vec![result_id.into()];
         let open = ResultStatus::ALL.iter().filter(|status| status.is_open());
         cells.extend(open.map(|status| Cell::from(status.as_str())));
@@ -129,7 +124,7 @@ impl Session {
     }
 
     /// Returns the number of results of a run that are being connected or hold a conversation.
-    pub(crate) async fn places_taken(&mut self, run_id: i64) -> Result<i64> {
+    pub async fn places_taken(&mut self, run_id: i64) -> Result<i64> {
         let sql = "SELECT COUNT(*) FROM results WHERE run_id = $1 AND status IN ($2, $3)";
         let taken = [ResultStatus::Dispatched, ResultStatus::Running];
         let cells = [run_id.into(), taken[0].as_str().into(), taken[1].as_str().into()];
@@ -137,7 +132,7 @@ impl Session {
     }
 
     /// Returns the Digital Human that listens on a number at all times: (organization, id).
-    pub(crate) async fn always_on(&mut self, number: &str) -> Result<Option<(String, i64)>> {
+    pub async fn always_on(&mut self, number: &str) -> Result<Option<(String, i64)>> {
         // Whoever has registered the number comes first: others may have listened on it before.
         let sql = "SELECT d.org_id, d.id FROM digital_humans d LEFT JOIN phone_numbers n ON n.number = d.listens_on \
                    WHERE d.listens_on = $1 ORDER BY CASE WHEN n.org_id = d.org_id THEN 0 ELSE 1 END, d.id LIMIT 1";
@@ -145,14 +140,14 @@ impl Session {
     }
 
     /// Returns the status of a result of any organization; `None`: there is no such result.
-    pub(crate) async fn status_of(&mut self, result_id: i64) -> Result<Option<ResultStatus>> {
+    pub async fn status_of(&mut self, result_id: i64) -> Result<Option<ResultStatus>> {
         let row = self.row("SELECT status FROM results WHERE id = $1", &[result_id.into()]).await?;
         let read = |row: db::Row| row.try_get::<String, _>(0).map_err(Error::internal);
         Ok(row.map(read).transpose()?.and_then(|status| ResultStatus::parse(&status)))
     }
 
     /// Returns the organization that a Digital Human belongs to.
-    pub(crate) async fn organization_of_human(&mut self, id: i64) -> Result<Option<String>> {
+    pub async fn organization_of_human(&mut self, id: i64) -> Result<Option<String>> {
         let sql = "SELECT org_id FROM digital_humans WHERE id = $1";
         let row = self.row(sql, &[id.into()]).await?;
         row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()

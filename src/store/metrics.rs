@@ -1,16 +1,16 @@
 //! Queries about custom metrics and the agents that they are linked to.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::custom_metric::CustomMetricSpec;
 use uuid::Uuid;
 
 use super::Session;
 use super::db::Cell;
 use super::record::{Row, fields_of, read_row};
-use crate::error::{Error, Result};
-use crate::model::custom_metric::CustomMetricSpec;
 
 /// Selection of custom metrics.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Metrics {
+pub enum Metrics {
     /// All of the organization.
     All,
     /// Metrics linked to one agent.
@@ -34,12 +34,7 @@ impl Metrics {
 
 impl Session {
     /// Returns metrics `offset .. offset + limit`, newest first, each with its agents, by one statement.
-    pub(crate) async fn metrics(
-        &mut self,
-        which: Metrics,
-        limit: i64,
-        offset: i64,
-    ) -> Result<Vec<Row<CustomMetricSpec>>> {
+    pub async fn metrics(&mut self, which: Metrics, limit: i64, offset: i64) -> Result<Vec<Row<CustomMetricSpec>>> {
         let (condition, value) = which.condition();
         let (inner, outer) = (fields_of("m"), fields_of("p"));
         let sql = format!(
@@ -64,7 +59,7 @@ impl Session {
     }
 
     /// Returns the number of metrics in the selection.
-    pub(crate) async fn count_metrics(&mut self, which: Metrics) -> Result<i64> {
+    pub async fn count_metrics(&mut self, which: Metrics) -> Result<i64> {
         let (condition, value) = which.condition();
         let sql = format!("SELECT COUNT(*) FROM custom_metrics m WHERE m.org_id = $1 AND {condition}");
         let cells = [self.organization().into(), value];
@@ -72,12 +67,12 @@ impl Session {
     }
 
     /// Returns one metric with its agents, else the error `Custom metric not found`.
-    pub(crate) async fn metric(&mut self, id: Uuid) -> Result<Row<CustomMetricSpec>> {
+    pub async fn metric(&mut self, id: Uuid) -> Result<Row<CustomMetricSpec>> {
         self.metrics(Metrics::One(id), 1, 0).await?.pop().ok_or(Error::NotFound("Custom metric"))
     }
 
     /// Replaces the agents of a metric by `agent_ids`.
-    pub(crate) async fn link_metric(&mut self, metric_id: Uuid, agent_ids: &[i64]) -> Result<()> {
+    pub async fn link_metric(&mut self, metric_id: Uuid, agent_ids: &[i64]) -> Result<()> {
         let cells = [metric_id.into(), self.organization().into()];
         self.execute("DELETE FROM agent_metrics WHERE metric_id = $1 AND org_id = $2", &cells).await?;
         for (position, agent_id) in (0i64..).zip(agent_ids) {

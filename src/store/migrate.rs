@@ -1,8 +1,9 @@
 //! Migration of a database to the newest schema. A migration is a numbered file that is applied once; all missing ones
 //! are applied in one transaction, while no other process writes.
 
+use ringer_base::error::{Error, Result};
+
 use super::db::{Cell, Database};
-use crate::error::{Error, Result};
 
 /// Text of a migration.
 enum Text {

@@ -1,19 +1,19 @@
 //! Queries about monitors, alerts and phone numbers that involve more than one row.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::alert::Violation;
+use ringer_model::issue::SourceKind;
+use ringer_model::monitor::{CheckDoc, MonitorDoc, Verdict};
+use ringer_model::time::Timestamp;
 use uuid::Uuid;
 
 use super::Session;
 use super::db::{self, Cell};
 use super::record::{Row, fields_of, read_row};
-use crate::error::{Error, Result};
-use crate::model::alert::Violation;
-use crate::model::issue::SourceKind;
-use crate::model::monitor::{CheckDoc, MonitorDoc, Verdict};
-use crate::model::time::Timestamp;
 
 impl Session {
     /// Returns the monitors from `offset` on, newest first, and their number; of one agent or of all.
-    pub(crate) async fn monitors(
+    pub async fn monitors(
         &mut self,
         agent_id: Option<i64>,
         limit: i64,
@@ -37,7 +37,7 @@ impl Session {
     }
 
     /// Returns the newest checks of a monitor, newest first.
-    pub(crate) async fn checks_of(&mut self, monitor_id: Uuid, limit: i64) -> Result<Vec<Row<CheckDoc>>> {
+    pub async fn checks_of(&mut self, monitor_id: Uuid, limit: i64) -> Result<Vec<Row<CheckDoc>>> {
         let fields = fields_of("c");
         let sql = format!(
             "SELECT {fields} FROM checks c WHERE c.org_id = $1 AND c.monitor_id = $2 \
@@ -48,7 +48,7 @@ impl Session {
     }
 
     /// Returns the number of finished checks of a monitor since `since_ms` that had this verdict.
-    pub(crate) async fn count_checks(&mut self, monitor_id: Uuid, verdict: Verdict, since_ms: i64) -> Result<i64> {
+    pub async fn count_checks(&mut self, monitor_id: Uuid, verdict: Verdict, since_ms: i64) -> Result<i64> {
         let sql = "SELECT COUNT(*) FROM checks WHERE org_id = $1 AND monitor_id = $2 AND is_finished = 1 \
                    AND verdict = $3 AND created_ms >= $4";
         let cells = [self.organization().into(), monitor_id.into(), verdict.as_str().into(), since_ms.into()];
@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// Stores a violation; false when it was known.
-    pub(crate) async fn add_violation(&mut self, violation: &Violation) -> Result<bool> {
+    pub async fn add_violation(&mut self, violation: &Violation) -> Result<bool> {
         let sql = "INSERT INTO violations (id, org_id, alert_id, source, source_id, value, at_ms) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (alert_id, source, source_id) DO NOTHING";
         let cells = [
@@ -72,7 +72,7 @@ impl Session {
     }
 
     /// Returns the times of the newest violations of an alert after `since_ms`, newest first.
-    pub(crate) async fn violation_times(&mut self, alert_id: Uuid, since_ms: i64, limit: i64) -> Result<Vec<i64>> {
+    pub async fn violation_times(&mut self, alert_id: Uuid, since_ms: i64, limit: i64) -> Result<Vec<i64>> {
         let sql = "SELECT at_ms FROM violations WHERE org_id = $1 AND alert_id = $2 AND at_ms > $3 \
                    ORDER BY at_ms DESC LIMIT $4";
         let cells = [self.organization().into(), alert_id.into(), since_ms.into(), limit.into()];
@@ -80,12 +80,7 @@ impl Session {
     }
 
     /// Returns the violations of an alert from `offset` on, newest first, and their number.
-    pub(crate) async fn violations(
-        &mut self,
-        alert_id: Uuid,
-        limit: i64,
-        offset: i64,
-    ) -> Result<(Vec<Violation>, i64)> {
+    pub async fn violations(&mut self, alert_id: Uuid, limit: i64, offset: i64) -> Result<(Vec<Violation>, i64)> {
         let mut cells = vec![Cell::from(self.organization()), alert_id.into()];
         let sql = "SELECT COUNT(*) FROM violations WHERE org_id = $1 AND alert_id = $2";
         let count = self.number(sql, &cells).await?;
@@ -98,18 +93,18 @@ impl Session {
     }
 
     /// Returns the organization that has registered a number; `None`: nobody has.
-    pub(crate) async fn number_holder(&mut self, number: &str) -> Result<Option<String>> {
+    pub async fn number_holder(&mut self, number: &str) -> Result<Option<String>> {
         let row = self.row("SELECT org_id FROM phone_numbers WHERE number = $1", &[number.into()]).await?;
         row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()
     }
 
     /// True if another organization than the session's has registered a number.
-    pub(crate) async fn is_foreign_number(&mut self, number: &str) -> Result<bool> {
+    pub async fn is_foreign_number(&mut self, number: &str) -> Result<bool> {
         Ok(self.number_holder(number).await?.is_some_and(|holder| holder != self.organization()))
     }
 
     /// True if a Digital Human of another organization has a number of its own, for calls, for texts or for a journey's step.
-    pub(crate) async fn has_foreign_human(&mut self, number: &str) -> Result<bool> {
+    pub async fn has_foreign_human(&mut self, number: &str) -> Result<bool> {
         // Numbers are stored in E.164, so that none has a character of a pattern.
         let sql = "SELECT 1 FROM digital_humans WHERE org_id <> $1 AND doc LIKE $2 LIMIT 1";
         let cells = [Cell::from(self.organization()), format!("%number\":\"{number}\"%").into()];
@@ -117,7 +112,7 @@ impl Session {
     }
 
     /// Returns the numbers among `numbers` that some organization has.
-    pub(crate) async fn numbers_taken(&mut self, numbers: &[String]) -> Result<Vec<String>> {
+    pub async fn numbers_taken(&mut self, numbers: &[String]) -> Result<Vec<String>> {
         if numbers.is_empty() {
             return Ok(Vec::new());
         }

@@ -1,12 +1,13 @@
 //! First messages of Digital Humans, generated once and stored. A message is valid for the facts and intent that it was
 //! generated from, and for no others.
 
+use ringer_base::error::{Error, Result};
+
 use super::Session;
-use crate::error::{Error, Result};
 
 /// Identity of a first message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OpeningKey<'a> {
+pub struct OpeningKey<'a> {
     /// Digital Human that says it.
     pub human_id: i64,
     /// Step of its journey; 0 without one.
@@ -17,7 +18,7 @@ pub(crate) struct OpeningKey<'a> {
 
 impl Session {
     /// Returns the stored message, if it was generated from the same facts.
-    pub(crate) async fn opening(&mut self, key: OpeningKey<'_>) -> Result<Option<String>> {
+    pub async fn opening(&mut self, key: OpeningKey<'_>) -> Result<Option<String>> {
         let sql =
             "SELECT line FROM openings WHERE digital_human_id = $1 AND step = $2 AND org_id = $3 AND made_of = $4";
         let organization = self.organization().to_owned();
@@ -27,7 +28,7 @@ impl Session {
     }
 
     /// Stores a message in place of one that was generated from other facts.
-    pub(crate) async fn keep_opening(&mut self, key: OpeningKey<'_>, line: &str) -> Result<()> {
+    pub async fn keep_opening(&mut self, key: OpeningKey<'_>, line: &str) -> Result<()> {
         let sql = "INSERT INTO openings (digital_human_id, step, org_id, made_of, line) VALUES ($1, $2, $3, $4, $5) \
                    ON CONFLICT (digital_human_id, step) DO UPDATE SET made_of = $4, line = $5";
         let organization = self.organization().to_owned();

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use ringer_base::clock;
+use ringer_base::error::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
@@ -12,8 +14,6 @@ use uuid::Uuid;
 use super::db::{self, Cell};
 use super::vault::place_of;
 use super::{Session, from_text, to_text};
-use crate::clock;
-use crate::error::{Error, Result};
 
 /// Identifier of a row.
 pub trait Key: Copy + Into<Cell> + Send + Sync {
@@ -191,13 +191,13 @@ impl Session {
     }
 
     /// Returns the one integer that a query gives; 0 without a row.
-    pub(crate) async fn number(&mut self, sql: &str, cells: &[Cell]) -> Result<i64> {
+    pub async fn number(&mut self, sql: &str, cells: &[Cell]) -> Result<i64> {
         let row = self.row(sql, cells).await?;
         row.map_or(Ok(0), |row| row.try_get(0).map_err(Error::internal))
     }
 
     /// Returns the first column of every row, as integers.
-    pub(crate) async fn numbers(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<i64>> {
+    pub async fn numbers(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<i64>> {
         let rows = self.rows(sql, cells).await?;
         rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
     }

@@ -1,16 +1,16 @@
 //! Queries for rows that are old enough to be deleted.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::call_log::CallLogStatus;
+use ringer_model::status::ResultStatus;
 use uuid::Uuid;
 
 use super::db::{Cell, Row};
 use super::{Key, Session, Store};
-use crate::error::{Error, Result};
-use crate::model::call_log::CallLogStatus;
-use crate::model::status::ResultStatus;
 
 /// A finished result, or a call log that was evaluated, of some organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Old<Id> {
+pub struct Old<Id> {
     pub id: Id,
     pub organization: String,
     pub created_ms: i64,
@@ -19,7 +19,7 @@ pub(crate) struct Old<Id> {
 impl Store {
     /// Returns up to `limit` finished results of all organizations that were made before `before_ms`, by id, after
     /// `after_id`.
-    pub(crate) async fn old_results(&self, before_ms: i64, after_id: i64, limit: i64) -> Result<Vec<Old<i64>>> {
+    pub async fn old_results(&self, before_ms: i64, after_id: i64, limit: i64) -> Result<Vec<Old<i64>>> {
         let mut cells: Vec<Cell> = vec![before_ms.into(), after_id.into(), limit.into()];
         let finished = ResultStatus::ALL.iter().filter(|status| status.is_terminal());
         cells.extend(finished.map(|status| Cell::from(status.as_str())));
@@ -36,7 +36,7 @@ impl Store {
     /// first.
     ///
     /// `after` is the time and id of the last one returned before.
-    pub(crate) async fn old_calls(&self, before_ms: i64, after: (i64, Uuid), limit: i64) -> Result<Vec<Old<Uuid>>> {
+    pub async fn old_calls(&self, before_ms: i64, after: (i64, Uuid), limit: i64) -> Result<Vec<Old<Uuid>>> {
         let mut cells: Vec<Cell> = vec![before_ms.into(), after.0.into(), after.1.into(), limit.into()];
         let finished = CallLogStatus::ALL.iter().filter(|status| status.is_final());
         cells.extend(finished.map(|status| Cell::from(status.as_str())));

@@ -2,18 +2,19 @@
 
 use std::collections::HashMap;
 
+use ringer_base::error::{Error, Result};
+use ringer_model::result::ResultDoc;
+use ringer_model::run::RunDoc;
+use ringer_model::status::{Outcome, ResultStatus, RunStatus};
+
 use super::Session;
 use super::db::Cell;
 use super::record::{Row, fields_of, read_row};
 use super::runs::Tally;
-use crate::error::{Error, Result};
-use crate::model::result::ResultDoc;
-use crate::model::run::RunDoc;
-use crate::model::status::{Outcome, ResultStatus, RunStatus};
 
 /// Selection of runs; every part that is given must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct RunFilter {
+pub struct RunFilter {
     /// Id of the agent under test.
     pub agent_id: Option<i64>,
     /// Simulation that was run.
@@ -30,7 +31,7 @@ pub(crate) struct RunFilter {
 
 impl Session {
     /// Returns at most `most` runs of the selection, newest first.
-    pub(crate) async fn run_list(&mut self, filter: &RunFilter, most: i64) -> Result<Vec<Row<RunDoc>>> {
+    pub async fn run_list(&mut self, filter: &RunFilter, most: i64) -> Result<Vec<Row<RunDoc>>> {
         let mut cells = vec![Cell::from(self.organization())];
         let mut rules = String::from("r.org_id = $1");
         let mut rule = |text: &str, cell: Option<Cell>| {
@@ -54,7 +55,7 @@ impl Session {
     }
 
     /// Returns the counters of each of these runs; a run without results is left out.
-    pub(crate) async fn tallies_of(&mut self, runs: &[i64]) -> Result<HashMap<i64, Tally>> {
+    pub async fn tallies_of(&mut self, runs: &[i64]) -> Result<HashMap<i64, Tally>> {
         let mut tallies = HashMap::<i64, Tally>::new();
         if runs.is_empty() {
             return Ok(tallies);
@@ -75,7 +76,7 @@ impl Session {
     }
 
     /// Returns the agent's latencies in seconds, of all turns of all results of each run.
-    pub(crate) async fn latencies_of(&mut self, runs: &[i64]) -> Result<HashMap<i64, Vec<f64>>> {
+    pub async fn latencies_of(&mut self, runs: &[i64]) -> Result<HashMap<i64, Vec<f64>>> {
         let mut latencies = HashMap::<i64, Vec<f64>>::new();
         if runs.is_empty() {
             return Ok(latencies);
@@ -93,7 +94,7 @@ impl Session {
     }
 
     /// Returns the results of a run that were changed at `since_ms` or later, in the order of their ids.
-    pub(crate) async fn results_changed(&mut self, run_id: i64, since_ms: i64) -> Result<Vec<Row<ResultDoc>>> {
+    pub async fn results_changed(&mut self, run_id: i64, since_ms: i64) -> Result<Vec<Row<ResultDoc>>> {
         let fields = fields_of("r");
         let sql = format!(
             "SELECT {fields} FROM results r WHERE r.org_id = $1 AND r.run_id = $2 AND r.updated_ms >= $3 ORDER BY r.id"

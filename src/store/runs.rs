@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
+use ringer_base::error::{Error, Result};
+use ringer_model::agent_version::VersionDoc;
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::result::ResultDoc;
+use ringer_model::run::{Counters, RunDoc};
+use ringer_model::status::{Outcome, ResultStatus};
+
 use super::db::Cell;
 use super::record::{Row, fields_of, read_row};
 use super::{Session, from_text, to_text};
-use crate::error::{Error, Result};
-use crate::model::agent_version::VersionDoc;
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::result::ResultDoc;
-use crate::model::run::{Counters, RunDoc};
-use crate::model::status::{Outcome, ResultStatus};
 
 /// Numbers of results of a run, by verdict and by state.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Tally {
 
 /// Owner by which results are counted or listed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub enum Owner {
     Agent,
     Simulation,
     Run,
@@ -47,7 +48,7 @@ impl Session {
     }
 
     /// Returns the counters of every run of `owner`, by run id.
-    pub(crate) async fn tallies(&mut self, owner: Owner, id: i64) -> Result<HashMap<i64, Tally>> {
+    pub async fn tallies(&mut self, owner: Owner, id: i64) -> Result<HashMap<i64, Tally>> {
         let sql = format!(
             "SELECT run_id, status, outcome, COUNT(*) FROM results WHERE org_id = $1 AND {} = $2 \
              GROUP BY run_id, status, outcome",
@@ -66,7 +67,7 @@ impl Session {
     }
 
     /// True if a result of `owner` is not terminal.
-    pub(crate) async fn has_open_results(&mut self, owner: Owner, id: i64) -> Result<bool> {
+    pub async fn has_open_results(&mut self, owner: Owner, id: i64) -> Result<bool> {
         let mut cells = vec![self.organization().into(), id.into()];
         let open = ResultStatus::ALL.iter().filter(|status| !status.is_terminal());
         cells.extend(open.map(|status| Cell::from(status.as_str())));
@@ -77,7 +78,7 @@ impl Session {
     }
 
     /// Returns the ids of the results of `owner`, ascending.
-    pub(crate) async fn result_ids(&mut self, owner: Owner, id: i64) -> Result<Vec<i64>> {
+    pub async fn result_ids(&mut self, owner: Owner, id: i64) -> Result<Vec<i64>> {
         let sql = format!("SELECT id FROM results WHERE org_id = $1 AND {} = $2 ORDER BY id", owner.column());
         let cells = [self.organization().into(), id.into()];
         self.numbers(&sql, &cells).await
@@ -92,7 +93,7 @@ impl Session {
     }
 
     /// Returns the runs of a simulation that were made at `since_ms` or later.
-    pub(crate) async fn runs_since(&mut self, simulation_id: i64, since_ms: i64) -> Result<Vec<Row<RunDoc>>> {
+    pub async fn runs_since(&mut self, simulation_id: i64, since_ms: i64) -> Result<Vec<Row<RunDoc>>> {
         let fields = fields_of("r");
         let sql = format!(
             "SELECT {fields} FROM runs r WHERE r.org_id = $1 AND r.simulation_id = $2 AND r.created_ms >= $3 \
@@ -103,7 +104,7 @@ impl Session {
     }
 
     /// Returns the results of all journey steps of one repetition, in order; empty when there is no journey.
-    pub(crate) async fn steps_of(&mut self, one: &ResultDoc) -> Result<Vec<Row<ResultDoc>>> {
+    pub async fn steps_of(&mut self, one: &ResultDoc) -> Result<Vec<Row<ResultDoc>>> {
         let body = &one.body;
         let (Some(_), Some(human)) = (body.journey_step, body.digital_human_id) else { return Ok(Vec::new()) };
         let fields = fields_of("r");
@@ -118,20 +119,20 @@ impl Session {
 
     /// Returns the result of the same repetition whose journey step is `by` (1 or -1) after that of `from`; `None`:
     /// there is none.
-    pub(crate) async fn step_beside(&mut self, from: &ResultDoc, by: i64) -> Result<Option<Row<ResultDoc>>> {
+    pub async fn step_beside(&mut self, from: &ResultDoc, by: i64) -> Result<Option<Row<ResultDoc>>> {
         let wanted = from.body.journey_step.map(|step| step + by);
         Ok(self.steps_of(from).await?.into_iter().find(|row| row.doc.body.journey_step == wanted))
     }
 
     /// Returns the results of every organization that were active when the engine stopped: (organization, id).
-    pub(crate) async fn interrupted(&mut self) -> Result<Vec<(String, i64)>> {
+    pub async fn interrupted(&mut self) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, id FROM results WHERE status IN ($1, $2) ORDER BY id";
         let cells: [Cell; 2] = [ResultStatus::Dispatched.as_str().into(), ResultStatus::Running.as_str().into()];
         self.pairs(sql, &cells).await
     }
 
     /// Returns the results of every organization that are being evaluated: (organization, id).
-    pub(crate) async fn evaluating_results(&mut self) -> Result<Vec<(String, i64)>> {
+    pub async fn evaluating_results(&mut self) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, id FROM results WHERE status = $1 ORDER BY id";
         self.pairs(sql, &[ResultStatus::Evaluating.as_str().into()]).await
     }
@@ -140,7 +141,7 @@ impl Session {
     /// (organization, id).
     ///
     /// The latest change is first.
-    pub(crate) async fn recently_ended(&mut self, since_ms: i64, most: i64) -> Result<Vec<(String, i64)>> {
+    pub async fn recently_ended(&mut self, since_ms: i64, most: i64) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, id FROM results WHERE status IN ($1, $2, $3) AND updated_ms >= $4 \
                    ORDER BY updated_ms DESC, id DESC LIMIT $5";
         let held = [ResultStatus::ConversationEnded, ResultStatus::Evaluating, ResultStatus::Completed];
@@ -160,7 +161,7 @@ impl Session {
 
     /// Returns the results of every organization that are INITIALIZING although their call job is due: (organization,
     /// id), by organization.
-    pub(crate) async fn waiting(&mut self, now_ms: i64) -> Result<Vec<(String, i64)>> {
+    pub async fn waiting(&mut self, now_ms: i64) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT r.org_id, r.id FROM jobs j JOIN results r ON j.job_key = 'call:' || r.id || ':1' \
                    WHERE r.status = $1 AND j.kind IN ('call', 'text') AND j.due_ms <= $2 ORDER BY r.org_id, r.id";
         let cells: [Cell; 2] = [ResultStatus::Initializing.as_str().into(), now_ms.into()];
@@ -203,7 +204,7 @@ impl Session {
     }
 
     /// Stores a text (`timelines`, `transcripts` or `settings`) of a result, in place of an earlier one.
-    pub(crate) async fn put_text<T: serde::Serialize>(&mut self, table: &str, result_id: i64, doc: &T) -> Result<()> {
+    pub async fn put_text<T: serde::Serialize>(&mut self, table: &str, result_id: i64, doc: &T) -> Result<()> {
         let sql = format!(
             "INSERT INTO {table} (result_id, org_id, doc) VALUES ($1, $2, $3) \
              ON CONFLICT (result_id) DO UPDATE SET doc = $3"
@@ -213,17 +214,13 @@ impl Session {
     }
 
     /// Deletes the text that `put_text` stored.
-    pub(crate) async fn drop_text(&mut self, table: &str, result_id: i64) -> Result<()> {
+    pub async fn drop_text(&mut self, table: &str, result_id: i64) -> Result<()> {
         let sql = format!("DELETE FROM {table} WHERE result_id = $1 AND org_id = $2");
         self.execute(&sql, &[result_id.into(), self.organization().into()]).await.map(drop)
     }
 
     /// Returns the text that `put_text` stored; `None`: there is none.
-    pub(crate) async fn text<T: serde::de::DeserializeOwned>(
-        &mut self,
-        table: &str,
-        result_id: i64,
-    ) -> Result<Option<T>> {
+    pub async fn text<T: serde::de::DeserializeOwned>(&mut self, table: &str, result_id: i64) -> Result<Option<T>> {
         let sql = format!("SELECT doc FROM {table} WHERE result_id = $1 AND org_id = $2");
         let cells = [result_id.into(), self.organization().into()];
         let Some(row) = self.row(&sql, &cells).await? else { return Ok(None) };

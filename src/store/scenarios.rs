@@ -1,11 +1,11 @@
 //! Links between scenarios and agents.
 
+use ringer_base::error::Result;
+use ringer_model::scenario::ScenarioDoc;
 use uuid::Uuid;
 
 use super::Session;
 use super::record::{Row, fields_of, read_row};
-use crate::error::Result;
-use crate::model::scenario::ScenarioDoc;
 
 impl Session {
     /// Returns the scenarios linked to an agent, newest first.

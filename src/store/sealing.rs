@@ -1,12 +1,13 @@
 //! Brings all secrets of a database under one key, and refuses a database whose key is not here.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::agent::AgentDoc;
+use ringer_model::webhook::WebhookDoc;
+
 use super::db::Cell;
 use super::record::Resource;
 use super::vault::place_of;
 use super::{Integrations, Session, Store, idempotency};
-use crate::error::{Error, Result};
-use crate::model::agent::AgentDoc;
-use crate::model::webhook::WebhookDoc;
 
 /// Text that is sealed to check whether a key is the right one.
 const PROBE: &str = "ringer";

@@ -10,21 +10,21 @@ mod versions;
 mod watch;
 mod webhooks;
 
+use ringer_model::agent::AgentDoc;
+use ringer_model::agent_version::{PRODUCTION, VersionDoc};
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::folder::FolderSpec;
+use ringer_model::integration::IntegrationSpec;
+use ringer_model::result::ResultDoc;
+use ringer_model::review::ReviewDoc;
+use ringer_model::run::RunDoc;
+use ringer_model::simulation::SimulationSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::db::Cell;
 use super::record::Resource;
-use crate::model::agent::AgentDoc;
-use crate::model::agent_version::{PRODUCTION, VersionDoc};
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::folder::FolderSpec;
-use crate::model::integration::IntegrationSpec;
-use crate::model::result::ResultDoc;
-use crate::model::review::ReviewDoc;
-use crate::model::run::RunDoc;
-use crate::model::simulation::SimulationSpec;
 
 impl Resource for AgentDoc {
     const TABLE: &'static str = "agents";

@@ -15,15 +15,15 @@ use aes_gcm::{Aes256Gcm, KeyInit, Nonce};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use hmac::{Hmac, Mac};
+use ringer_base::clock;
+use ringer_base::error::{Error, Result};
+use ringer_model::secret;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::Sha256;
 
 use super::{from_text, to_text};
-use crate::clock;
-use crate::error::{Error, Result};
-use crate::model::secret;
 
 /// Name of the key file.
 pub const KEY_FILE: &str = "secret.key";

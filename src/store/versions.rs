@@ -3,17 +3,18 @@
 //! An agent is read with its text by a subquery (2.4 us). Two statements take 4.2, and a left join 10.6, since SQLite
 //! compiles it anew for every request.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::agent::AgentDoc;
+use ringer_model::agent_version::VersionDoc;
+
 use super::db::Cell;
 use super::record::{Resource, Row, fields_of, written};
 use super::{Session, from_text};
-use crate::error::{Error, Result};
-use crate::model::agent::AgentDoc;
-use crate::model::agent_version::VersionDoc;
 
 impl Session {
     /// Returns the agents whose `column` has this value, or all, newest first, each with the text of its version
     /// labelled production.
-    pub(crate) async fn agents_with_texts(
+    pub async fn agents_with_texts(
         &mut self,
         only: Option<(&'static str, Cell)>,
     ) -> Result<Vec<(Row<AgentDoc>, String)>> {
@@ -40,7 +41,7 @@ impl Session {
 
     /// Keeps other transactions from changing the agent until this one ends. An agent of another organization is not
     /// found.
-    pub(crate) async fn hold_agent(&mut self, agent_id: i64) -> Result<()> {
+    pub async fn hold_agent(&mut self, agent_id: i64) -> Result<()> {
         let sql = "UPDATE agents SET updated_ms = updated_ms WHERE id = $1 AND org_id = $2";
         let cells = [agent_id.into(), self.organization().into()];
         if self.execute(sql, &cells).await? == 0 { Err(Error::NotFound("Agent")) } else { Ok(()) }

@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::reading::check_known;
 use super::yaml::{Kind, Node, Place, Problem};
 use crate::config::nearest;
-use crate::model::decimal::exact;
-use crate::model::json::Json;
 use crate::model::schema::{Kind as Type, Node as Schema};
 use crate::model::tool_call::pointer_to;
 use crate::model::validate::{Source, validate};
 use crate::model::validation_error::ValidationErrors;
+use ringer_syntax::decimal::exact;
+use ringer_syntax::json::Json;
 
 /// Kinds of errors of a value that should be a text and was written without quotes.
 const NO_TEXT: [&str; 4] = ["string_type", "uuid_type", "url_type", "enum"];

@@ -9,8 +9,8 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value};
 
 use super::mask::{MASKED_CHARS, escaped_forms};
-use crate::model::decimal::{Decimal, exact};
 use crate::model::tool_call::pointer_to;
+use ringer_syntax::decimal::{Decimal, exact};
 
 /// Longest file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -22,5 +22,4 @@ mod voice;
 
 pub use dialect::Dialect;
 pub use protocol::{Kind, Message, Role, SessionControl, SessionFacts, SessionOutput};
-pub use rate_doubt::RATE_MISMATCH;
 pub use session::Session;

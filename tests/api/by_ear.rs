@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ringer::provider::LanguageModel;
 use ringer::provider::chat::{ChatConfig, ChatModel};
-use ringer::provider::fake::{Reply, ScriptedModel};
+use ringer::provider::testing::{Reply, ScriptedModel};
 use serde_json::{Value, json};
 
 use super::call_logs::{body, metric as metric_of, stereo};

@@ -1,6 +1,6 @@
 //! Transcripts of production calls that come as files: read as those in a request are.
 
-use ringer::provider::fake::WebServer;
+use ringer_base::testing::WebServer;
 use serde_json::{Value, json};
 
 use super::call_logs::{body_entries, evaluate};

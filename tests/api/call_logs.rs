@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ringer::provider::fake::{Reply, ScriptedModel, WebServer};
+use ringer::provider::testing::{Reply, ScriptedModel};
+use ringer_base::testing::WebServer;
 use ringer_media::testing::Voice;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringer::provider::fake::{Reply, ScriptedModel};
+use ringer::provider::testing::{Reply, ScriptedModel};
 use serde_json::{Value, json};
 
 use super::world::World;

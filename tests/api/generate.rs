@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ringer::model::simulation::SimulationSpec;
-use ringer::provider::fake::{Reply, ScriptedModel};
+use ringer::provider::testing::{Reply, ScriptedModel};
 use serde_json::{Value, json};
 
 use super::world::World;

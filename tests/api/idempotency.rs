@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use ringer::provider::fake::{Reply, ScriptedModel};
+use ringer::provider::testing::{Reply, ScriptedModel};
 use ringer::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
 use ringer::store::idempotency::RequestKey;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use ringer::api::Setup;
 use ringer::config::Retention;
-use ringer::provider::fake::WebServer;
+use ringer_base::testing::WebServer;
 use ringer_media::clip::write_wav;
 use serde_json::{Value, json};
 use uuid::{NoContext, Timestamp, Uuid};

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ringer::config::Retention;
-use ringer::provider::fake::WebServer;
 use ringer::service::Cleared;
+use ringer_base::testing::WebServer;
 use serde_json::{Value, json};
 
 use super::call_logs::{body, evaluate, stereo};

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ringer::provider::fake::{Reply, ScriptedModel, WebServer};
+use ringer::provider::testing::{Reply, ScriptedModel};
+use ringer_base::testing::WebServer;
 use serde_json::{Value, json};
 
 use super::call_logs::{body, stereo};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ringer::provider::fake::{Reply, ScriptedModel};
 use ringer::provider::post::signature;
+use ringer::provider::testing::{Reply, ScriptedModel};
 use ringer::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};

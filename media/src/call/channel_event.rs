@@ -4,6 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
+/// Name of the event that tells of a doubt about the sampling rate of the other side's audio.
+pub const RATE_MISMATCH: &str = "rate_mismatch";
+
+/// Name of the event that tells of audio that was sent and not played when the other side ended the call.
+pub const AUDIO_NOT_PLAYED: &str = "audio_not_played";
+
 /// An event that the other side told by a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChannelEvent {

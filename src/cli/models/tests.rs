@@ -12,7 +12,7 @@ use zip::{CompressionMethod, ZipWriter};
 
 use super::source::{Wanted, bring};
 use super::*;
-use crate::provider::fake::WebServer;
+use ringer_base::testing::WebServer;
 
 fn wish(from: &str) -> Wanted {
     Wanted { from: from.to_owned(), name: None, sha256: None, yes: false, private: true }

@@ -1,10 +1,10 @@
 //! A mind that asks a language model, by scripted answers.
 
 use ringer_media::call::ConversationLine;
+use ringer_provider::testing::{Reply, ScriptedModel};
 
 use super::*;
-use crate::human::{FluencyLevel, Verbosity};
-use crate::provider::fake::{Reply, ScriptedModel};
+use crate::{FluencyLevel, Verbosity};
 
 const LONG: Duration = Duration::from_secs(600);
 const AT_ONCE: Duration = Duration::ZERO;

@@ -4,11 +4,12 @@
 use serde_json::Value;
 
 use super::gzip::{self, Packed};
-use crate::model::json::{self, Json};
 use crate::model::schema::Node;
 use crate::model::transcript::PostedEntry;
 use crate::model::validate::{Source, validate};
 use crate::model::validation_error::ValidationErrors;
+use ringer_syntax::json;
+use ringer_syntax::json::Json;
 
 /// Members under which the list may stand.
 const NAMES: [&str; 2] = ["transcript", "entries"];

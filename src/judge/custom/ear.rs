@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use ringer_media::clip::write_wav;
 use ringer_media::frame::{PER_MS, RATE_HZ};
+use ringer_model::custom_metric::{CustomMetricSpec, EvalMethod, EvalModality, EvalSegment};
+use ringer_provider::LanguageModel;
 
 use super::model;
 use super::segment::Part;
 use super::value::Finding;
-use crate::model::custom_metric::{CustomMetricSpec, EvalMethod, EvalModality, EvalSegment};
-use crate::provider::LanguageModel;
 
 /// Longest recording that is sent.
 const MINUTES_MAX: usize = 10;

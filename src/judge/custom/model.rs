@@ -2,19 +2,21 @@
 
 use std::fmt::Write as _;
 
+use ringer_model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
+use ringer_model::{Object, text_of};
+use ringer_provider::{ChatRequest, LanguageModel};
+use ringer_syntax::json::Json;
+use ringer_syntax::placeholder;
+use ringer_syntax::placeholder::Budget;
 use serde_json::Value;
 
 use super::segment::Part;
 use super::value::{Finding, Given, Verdict, fits, is_number};
-use crate::judge::answer::{Number, bare, read_object, truth, word};
-use crate::judge::decide::UNREAD;
-use crate::judge::unheard::{self, Unheard};
-use crate::judge::{Unanswered, Wrong, ask, question};
-use crate::model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
-use crate::model::json::Json;
-use crate::model::placeholder::{self, Budget};
-use crate::model::{Object, text_of};
-use crate::provider::{ChatRequest, LanguageModel};
+use crate::answer::{Number, bare, read_object, truth, word};
+use crate::decide::UNREAD;
+use crate::unheard;
+use crate::unheard::Unheard;
+use crate::{Unanswered, Wrong, ask, question};
 
 /// Most times that one metric is judged.
 const RUNS_MAX: i64 = 25;

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use regex_lite::{Regex, RegexBuilder};
+use ringer_model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
+use ringer_model::digital_human::Role;
+use ringer_model::result::MetricValue;
+use ringer_model::text_of;
+use ringer_model::transcript::TranscriptEntry;
 use serde_json::Value;
 
 use super::segment::{Part, agent_turns, spoken};
 use super::value::{Finding, Given, is_number, needs_flag};
-use crate::judge::unheard::{Unheard, told};
-use crate::model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
-use crate::model::digital_human::Role;
-use crate::model::result::MetricValue;
-use crate::model::text_of;
-use crate::model::transcript::TranscriptEntry;
+use crate::unheard::{Unheard, told};
 
 /// Largest regular expression, compiled and as a text, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -348,13 +348,13 @@ fn compare(found: &Value, operator: &str, value: &Value) -> Result<bool, String>
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::transcript::EntrySource;
     use serde_json::json;
 
     use super::super::segment;
     use super::super::value::Verdict;
     use super::*;
-    use crate::judge::custom::{Material, Metric, PartMeasures, parts_to_measure};
-    use crate::model::transcript::EntrySource;
+    use crate::custom::{Material, Metric, PartMeasures, parts_to_measure};
 
     fn rule(settings: Value, kind: &str) -> CustomMetricSpec {
         serde_json::from_value(json!({

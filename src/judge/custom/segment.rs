@@ -1,11 +1,12 @@
 //! The part of a conversation that a metric looks at.
 
+use ringer_model::custom_metric::EvalSegment;
+use ringer_model::digital_human::Role;
+use ringer_model::result::PostedToolCall;
+use ringer_model::transcript::TranscriptEntry;
+
 use super::Material;
-use crate::judge::unheard::{Lack, Unheard};
-use crate::model::custom_metric::EvalSegment;
-use crate::model::digital_human::Role;
-use crate::model::result::PostedToolCall;
-use crate::model::transcript::TranscriptEntry;
+use crate::unheard::{Lack, Unheard};
 
 /// A part of a conversation, with what the whole is judged by.
 pub(super) struct Part<'m> {

@@ -3,13 +3,13 @@
 mod answers;
 mod models;
 
+use ringer_model::digital_human::Role;
+use ringer_model::transcript::EntrySource;
+use ringer_provider::testing::{Reply, ScriptedModel};
 use serde_json::json;
 
 use super::*;
-use crate::judge::Lack;
-use crate::model::digital_human::Role;
-use crate::model::transcript::EntrySource;
-use crate::provider::fake::{Reply, ScriptedModel};
+use crate::Lack;
 
 /// Returns AGENT and USER lines, a second each.
 fn entries(lines: &[&str]) -> Vec<TranscriptEntry> {
@@ -40,7 +40,7 @@ fn measures(given: Value) -> Vec<MetricValue> {
 fn metric(name: &str, fields: Value) -> Metric {
     let mut body = json!({"name": name, "description": "d", "response_type": "pass_fail"});
     body.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
-    Metric { id: crate::clock::new_id(), spec: serde_json::from_value(body).expect("a metric") }
+    Metric { id: ringer_base::clock::new_id(), spec: serde_json::from_value(body).expect("a metric") }
 }
 
 /// Returns the value of a result, or its status and reason.

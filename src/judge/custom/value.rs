@@ -1,11 +1,11 @@
 //! Results of custom metrics: a value in the metric's own type, or the reason why there is none.
 
+use ringer_model::custom_metric::{CustomMetricSpec, ResponseType};
+use ringer_model::evaluation::{CustomResult, CustomStatus};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::judge::schema_of;
-use crate::model::custom_metric::{CustomMetricSpec, ResponseType};
-use crate::model::evaluation::{CustomResult, CustomStatus};
+use crate::schema_of;
 
 /// The text of a value that does not apply.
 const NOT_APPLICABLE: &str = "Not Applicable";

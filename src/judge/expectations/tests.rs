@@ -1,12 +1,12 @@
 //! Expectations of each kind, against conversations that meet them and that do not.
 
+use ringer_model::transcript::{EntrySource, Word};
+use ringer_provider::testing::{Reply, ScriptedModel};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::judge::moments;
-use crate::judge::unheard::{Lack, Unheard};
-use crate::model::transcript::{EntrySource, Word};
-use crate::provider::fake::{Reply, ScriptedModel};
+use crate::moments;
+use crate::unheard::{Lack, Unheard};
 
 /// A conversation that expectations are held against, in short words.
 #[derive(Default)]

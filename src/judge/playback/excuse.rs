@@ -1,10 +1,10 @@
 //! Steps that failed by something that a fault of this side may have brought about: they are none of the agent's.
 
 use ringer_media::frame::PER_MS;
+use ringer_model::expectation::{FaultCode, OwnFault};
 
 use super::Played;
-use crate::judge::expectations::LEADING;
-use crate::model::expectation::{FaultCode, OwnFault};
+use crate::expectations::LEADING;
 
 /// Turns failed steps that lean on a part of this side that failed into steps that cannot be told. A fault that came after a step
 /// has not changed it. `untrusted`: why timing is not to be relied on; `None`: it is.

@@ -1,9 +1,10 @@
 //! Steps of a playback, against timelines of calls.
 
+use ringer_model::expectation::{FaultCode, OwnFault};
+use ringer_provider::testing::{Reply, ScriptedModel};
+
 use super::*;
-use crate::judge::moments;
-use crate::model::expectation::{FaultCode, OwnFault};
-use crate::provider::fake::{Reply, ScriptedModel};
+use crate::moments;
 
 fn objects(steps: Value) -> Vec<Object> {
     serde_json::from_value(steps).expect("objects")

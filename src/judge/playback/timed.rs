@@ -2,9 +2,9 @@
 
 use ringer_media::call::{EventKind, TimelineEntry};
 use ringer_media::frame::PER_MS;
+use ringer_model::Object;
 
 use super::{is_agent, is_turn, own_end, own_start, text};
-use crate::model::Object;
 
 /// Speech of the agent that is shorter is none.
 const SPEECH_MS: i64 = 200;
@@ -13,7 +13,7 @@ const ANSWER_MS: i64 = 10_000;
 
 /// An utterance, a key or a message of this side.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(in crate::judge) struct Own {
+pub(crate) struct Own {
     /// First sample of it.
     pub from: i64,
     /// One past the last sample; `from` for a message.
@@ -35,7 +35,7 @@ impl Own {
 }
 
 /// Returns the utterances, keys and messages of this side, in the order in which they end.
-pub(in crate::judge) fn own_spans(moments: &[TimelineEntry]) -> Vec<Own> {
+pub(crate) fn own_spans(moments: &[TimelineEntry]) -> Vec<Own> {
     let span =
         |(place, end): (usize, &TimelineEntry)| Some(Own { from: own_start(end, moments), to: own_end(end)?, place });
     moments.iter().enumerate().filter_map(span).collect()

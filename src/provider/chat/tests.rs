@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::super::fake::{ChatServer, Reply};
 use super::super::{ChatMessage, ChatRole, ChatTool, complete};
 use super::*;
+use crate::testing::{ChatServer, Reply};
 
 fn request() -> ChatRequest {
     ChatRequest {

@@ -3,7 +3,7 @@
 use ringer_media::seed::Seed;
 
 use super::*;
-use crate::provider::fake::{FakeRecognizer, FakeSynthesizer};
+use crate::fake::{FakeRecognizer, FakeSynthesizer};
 
 fn failure() -> Failure {
     Failure { code: "synthesizer_unreachable", message: "nobody there".into() }

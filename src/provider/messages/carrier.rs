@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use ringer_base::config::Sms;
 use serde_json::Value;
 use url::form_urlencoded;
 
 use super::{ANSWER_BYTES, Exchange, Message, PATIENCE, Reply, Trouble, asked_wait, exchange};
-use crate::config::Sms;
-use crate::provider::post::{Poster, Posting};
+use crate::post::{Poster, Posting};
 
 const FAILED: [&str; 2] = ["SMS_SEND_FAILED"; 2];
 /// Longest text of one message, in characters.
@@ -125,7 +125,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::provider::guard::Guard;
+    use crate::guard::Guard;
 
     #[test]
     fn long_texts_are_cut_at_the_ends_of_words() {

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use ringer_base::config::Secret;
 use serde_json::{Value, json};
 
 use super::{ANSWER_BYTES, Called, Exchange, Message, OWN, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange};
-use crate::config::Secret;
-use crate::provider::chat::refusal::{Refusal, Secrets};
-use crate::provider::chat::request::{endpoint, takes_api_key};
-use crate::provider::chat::{content, surrogates};
-use crate::provider::post::{Poster, Posting, RESULT_ID};
+use crate::chat::refusal::{Refusal, Secrets};
+use crate::chat::request::{endpoint, takes_api_key};
+use crate::chat::{content, surrogates};
+use crate::post::{Poster, Posting, RESULT_ID};
 
 /// Only message of a request by which an agent without a description is asked to begin.
 const BEGIN: &str = "Begin the conversation.";
@@ -128,11 +128,11 @@ fn read_call(function: &Value) -> Option<Called> {
 mod tests {
     use std::time::Duration;
 
+    use ringer_base::testing::WebServer;
     use uuid::Uuid;
 
     use super::*;
-    use crate::provider::fake::WebServer;
-    use crate::provider::guard::Guard;
+    use crate::guard::Guard;
 
     #[test]
     fn replies_are_read() {

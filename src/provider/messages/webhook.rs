@@ -3,15 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use ringer_base::clock::Clock;
+use ringer_base::config::Secret;
 use serde_json::{Value, json};
 
 use super::{
     ANSWER_BYTES, Called, Exchange, Message, OWN, PATIENCE, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange,
 };
-use crate::clock::Clock;
-use crate::config::Secret;
-use crate::provider::chat::{content, surrogates};
-use crate::provider::post::{Poster, Posting, RESULT_ID, signatures};
+use crate::chat::{content, surrogates};
+use crate::post::{Poster, Posting, RESULT_ID, signatures};
 
 const CODES: [&str; 2] = ["HTTP_WEBHOOK_FAILED"; 2];
 
@@ -111,11 +111,11 @@ fn reply(body: &[u8]) -> Result<Reply, String> {
 
 #[cfg(test)]
 mod tests {
+    use ringer_base::testing::WebServer;
     use uuid::Uuid;
 
     use super::*;
-    use crate::provider::fake::WebServer;
-    use crate::provider::guard::Guard;
+    use crate::guard::Guard;
 
     #[test]
     fn replies_are_read() {

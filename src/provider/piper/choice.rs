@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use ringer_speech::piper::settings;
 
 use super::PREFIX;
-use crate::provider::models::voices;
-use crate::provider::voice::{is_female, rate_wpm};
-use crate::provider::{Failure, Voice, VoiceWanted};
+use crate::models::voices;
+use crate::voice::{is_female, rate_wpm};
+use crate::{Failure, Voice, VoiceWanted};
 
 /// Range of pitch factors among the callers of one voice; formant factors and band levels follow.
 const PITCH: (f64, f64) = (0.95, 1.06);

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use ringer_base::clock::new_id;
 use ringer_media::pcm;
 use sha2::{Digest, Sha256};
-
-use crate::clock::new_id;
 
 /// Bytes that are kept: 256 MiB, more than two hours.
 const BYTES_MAX: u64 = 256 << 20;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::provider::models::test_model;
+use crate::models::test_model;
 
 /// Thirty sentences of calls.
 const SENTENCES: &str = include_str!("../../../fixtures/speech/sentences.txt");

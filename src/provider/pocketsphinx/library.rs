@@ -14,7 +14,7 @@ use std::sync::Arc;
 use libloading::Library as Shared;
 use ringer_media::frame::Sample;
 
-use crate::provider::RecognizedWord;
+use crate::RecognizedWord;
 
 /// Samples of one analysis frame (`-frate 100`).
 const HOP: Sample = 160;

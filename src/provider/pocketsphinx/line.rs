@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
-use crate::provider::Recognized;
+use crate::Recognized;
 
 /// Input of one decoder thread.
 pub struct Worker {

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use reqwest::multipart;
+use ringer_base::tasks::Tasks;
 use ringer_media::clip::write_wav;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{LastUse, RECOGNIZER, Remote, detected_language_of, words_of};
-use crate::provider::feed::{AudioFeed, Order};
-use crate::provider::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
-use crate::tasks::Tasks;
+use crate::feed::{AudioFeed, Order};
+use crate::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
 
 /// Longest stretch of speech that is sent: 2 minutes.
 const SAMPLES_MAX: usize = 120 * 16_000;

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::flow::{Flow, Measured};
 use super::incoming::Incoming;
 use super::{Remote, SYNTHESIZER};
-use crate::provider::Failure;
+use crate::Failure;
 
 /// The rate of the protocol's `pcm`.
 pub(super) const RATE_HZ: u32 = 24_000;

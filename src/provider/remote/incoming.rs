@@ -7,9 +7,9 @@ use ringer_media::frame::RATE_HZ;
 
 use super::SYNTHESIZER;
 use super::flow::{Flow, Measured};
-use crate::provider::Failure;
-use crate::provider::audio;
-use crate::provider::audio::kind::{Kind, Look, look};
+use crate::Failure;
+use crate::audio;
+use crate::audio::kind::{Kind, Look, look};
 
 /// Longest file of a kind that is decoded when it is whole: 32 MiB.
 const FILE_BYTES_MAX: usize = 32 << 20;

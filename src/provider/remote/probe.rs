@@ -3,7 +3,7 @@
 use super::synthesizer::Form;
 use super::websocket::Connection;
 use super::{Codes, RECOGNIZER, Remote, SYNTHESIZER};
-use crate::provider::Failure;
+use crate::Failure;
 
 /// Purpose of a server that is probed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

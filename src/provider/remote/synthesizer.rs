@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 
 use super::flow::{Flow, Measured};
 use super::{LastUse, Remote, SYNTHESIZER, http_synthesizer, ws_synthesizer};
-use crate::provider::espeak::counts_words;
-use crate::provider::voice::{NORMAL_WPM, TEXT_BYTES_MAX, is_female, measurable_words, rate_wpm};
-use crate::provider::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted};
+use crate::espeak::counts_words;
+use crate::voice::{NORMAL_WPM, TEXT_BYTES_MAX, is_female, measurable_words, rate_wpm};
+use crate::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted};
 
 /// Voices, each of a language, whose figures are kept.
 const LEARNT_MAX: usize = 256;

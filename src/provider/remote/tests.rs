@@ -8,6 +8,7 @@ mod synthesizers;
 use std::time::Duration;
 
 use futures_util::SinkExt;
+use ringer_base::tasks::Tasks;
 use ringer_media::pcm;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,7 +17,6 @@ use tokio_tungstenite::{WebSocketStream, accept_async};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::tasks::Tasks;
 
 /// Time limit of one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);

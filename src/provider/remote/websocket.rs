@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 
 use super::{Codes, Remote, install_tls};
-use crate::provider::Failure;
+use crate::Failure;
 
 /// Largest message that is taken: 4 MiB.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;

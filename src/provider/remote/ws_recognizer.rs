@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use ringer_base::tasks::Tasks;
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::pcm;
 use serde_json::{Value, json};
@@ -10,9 +11,8 @@ use tokio::sync::mpsc;
 
 use super::websocket::{Connection, Heard};
 use super::{LastUse, RECOGNIZER, Remote, WORDS_MAX, detected_language_of, words_of};
-use crate::provider::feed::{AudioFeed, Order};
-use crate::provider::{Failure, ModelName, Recognized, RecognizedWord, Recognizer, RecognizerFeed, SpokenIn, Status};
-use crate::tasks::Tasks;
+use crate::feed::{AudioFeed, Order};
+use crate::{Failure, ModelName, Recognized, RecognizedWord, Recognizer, RecognizerFeed, SpokenIn, Status};
 
 /// Longest text of one stretch of speech, and of its words with times together.
 const TEXT_BYTES_MAX: usize = 64 << 10;

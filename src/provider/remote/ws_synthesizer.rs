@@ -6,7 +6,7 @@ use super::flow::{Flow, Measured};
 use super::incoming::Incoming;
 use super::websocket::{Connection, Heard};
 use super::{Remote, SYNTHESIZER};
-use crate::provider::Failure;
+use crate::Failure;
 
 /// The rate that is asked for.
 pub(super) const RATE_HZ: u32 = 24_000;

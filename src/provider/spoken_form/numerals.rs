@@ -132,7 +132,7 @@ fn ordinal(value: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::provider::spoken_form::spoken_form;
+    use crate::spoken_form::spoken_form;
 
     #[test]
     fn a_roman_numeral_after_a_name_is_a_number() {

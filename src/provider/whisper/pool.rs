@@ -8,9 +8,8 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use ringer_base::clock;
 use ringer_speech::whisper::{Spoken, Transcription, Whisper};
-
-use crate::clock;
 
 /// A text that would come later than this is not waited for.
 const WAIT_MAX_S: f32 = 5.0;

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::gate::Gate;
 use super::pool::{Job, Pool};
-use crate::provider::{Failure, Recognized, RecognizedWord, RecognizerFeed};
+use crate::{Failure, Recognized, RecognizedWord, RecognizerFeed};
 
 /// A piece of a long stretch ends where it is quietest in its last 8 s.
 const LATE: usize = 8 * 16_000;

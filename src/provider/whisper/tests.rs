@@ -6,9 +6,9 @@ use ringer_media::codec::{Codec, Decoder, Encoder};
 use ringer_media::resample::resample_whole;
 
 use super::*;
-use crate::provider::models::test_model;
-use crate::provider::speech::EmbeddedSpeech;
-use crate::provider::{Synthesizer, VoiceWanted, whole_speech};
+use crate::models::test_model;
+use crate::speech::EmbeddedSpeech;
+use crate::{Synthesizer, VoiceWanted, whole_speech};
 
 #[test]
 fn a_model_that_is_not_there_is_named() {

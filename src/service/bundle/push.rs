@@ -7,6 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
+use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentSpec};
 use crate::model::bundle::{Bundle, EntityError, Pushed};
 use crate::model::custom_metric::CustomMetricSpec;
@@ -17,13 +18,13 @@ use crate::model::schema::{Kind, Node};
 use crate::model::simulation::SimulationSpec;
 use crate::model::validate::{Source, validate};
 use crate::model::validation_error::ValidationErrors;
-use crate::model::{Object, json};
 use crate::service::library::agents::broken_rules;
 use crate::service::library::field_rules::Broken;
 use crate::service::library::simulations::{self, check_journeys, name_of};
 use crate::service::library::{field_rules, human_rules, metrics};
 use crate::service::{Caller, Service};
 use crate::store::{Metrics, Row, Session};
+use ringer_syntax::json;
 
 /// The field by which an entity is known.
 const CODE: &str = "svc_as_code_id";

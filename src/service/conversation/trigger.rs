@@ -9,7 +9,6 @@ use super::stream_address::url_of;
 use crate::error::Result;
 use crate::model::agent::AgentDoc;
 use crate::model::error_code::ErrorCode;
-use crate::model::placeholder::{self, Budget};
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::{Object, text_of};
@@ -19,6 +18,8 @@ use crate::queue::TriggerJob;
 use crate::service::Service;
 use crate::service::library::simulations::name_of;
 use crate::store::{Row, Session};
+use ringer_syntax::placeholder;
+use ringer_syntax::placeholder::Budget;
 
 /// Time limit for a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::{Trunk, e164};
+use crate::config::Trunk;
+use ringer_syntax::phone::e164;
 
 /// Every trunk, by its name.
 pub(in crate::service) type Trunks = BTreeMap<String, Trunk>;

@@ -7,7 +7,6 @@ use serde::de::DeserializeOwned;
 use url::Url;
 use uuid::Uuid;
 
-use crate::config::e164;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::merge::merge;
@@ -15,6 +14,7 @@ use crate::provider::guard::{Blocked, Guard, host_allowed};
 use crate::service::Settings;
 use crate::transport::sip::address::Address;
 use crate::transport::websocket::dialect::read_parameters;
+use ringer_syntax::phone::e164;
 
 /// Text of two twins that differ.
 const TWINS: &str = "prompt_id and agent_version_id must be the same";

@@ -191,7 +191,8 @@ mod tests {
 
     use super::super::tests::{cast, placer};
     use super::*;
-    use crate::provider::fake::{ScriptedModel, WebServer};
+    use crate::provider::testing::ScriptedModel;
+    use ringer_base::testing::WebServer;
 
     fn human(body: Value) -> DigitalHumanSpec {
         serde_json::from_value(body).expect("a Digital Human")

@@ -159,9 +159,9 @@ impl Asked<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::fake::WebServer;
     use crate::provider::guard::Guard;
     use crate::service::placement::tests::cast;
+    use ringer_base::testing::WebServer;
 
     fn poster() -> Poster {
         Poster::new(Guard::new(true), PATIENCE)

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::dial::{CallerNumber, Outgoing, outgoing_at};
 use super::trunks::{choose, trunk_at};
 use super::{Cast, Obstacle, Placed};
-use crate::config::{Identity, Trunk, e164};
+use crate::config::{Identity, Trunk};
 use crate::engine::{SipDial, TrunkTerms};
 use crate::error::Result;
 use crate::model::agent::ConnectionType;
@@ -16,6 +16,7 @@ use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
 use crate::service::{Service, Settings};
 use crate::transport::sip::address::{Address, AddressFault};
+use ringer_syntax::phone::e164;
 
 /// Returns the dial of the agent's number, without its caller, and what has to be admitted first.
 pub(super) async fn dial(cast: &Cast, settings: &Settings) -> std::result::Result<(SipDial, Outgoing), Obstacle> {

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use ringer_base::error::{Error, Result};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
 use super::sqlite_error::{closed_error, fault};
-use crate::error::{Error, Result};
 
 /// Statements after which a transaction is committed even though others wait for the lock.
 const MOST_STATEMENTS: usize = 256;

@@ -14,6 +14,8 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use ringer_base::error::{Error, Result};
+use ringer_base::tasks::Tasks;
 use rusqlite::hooks::Wal;
 use rusqlite::types::ValueRef;
 use rusqlite::wal::CheckpointMode;
@@ -23,8 +25,6 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use super::cell::{Cell, Names, Row};
 use super::group_commit::{WriteLock, Writers};
 use super::sqlite_error::{closed_error, fault};
-use crate::error::{Error, Result};
-use crate::tasks::Tasks;
 
 /// SQL type of an integer key that counts up and is never used twice.
 pub const SERIAL: &str = "INTEGER PRIMARY KEY AUTOINCREMENT";

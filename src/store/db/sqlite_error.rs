@@ -1,6 +1,6 @@
 //! Errors of the SQLite driver as errors of this program.
 
-use crate::error::Error;
+use ringer_base::error::Error;
 
 /// Returns the error of a database that was closed.
 pub fn closed_error() -> Error {

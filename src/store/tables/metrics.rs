@@ -1,10 +1,10 @@
 //! The table of custom metrics. Their agents are rows of another: they are not read from the document.
 
+use ringer_model::custom_metric::CustomMetricSpec;
 use uuid::Uuid;
 
-use crate::model::custom_metric::CustomMetricSpec;
-use crate::store::db::Cell;
-use crate::store::record::Resource;
+use crate::db::Cell;
+use crate::record::Resource;
 
 impl Resource for CustomMetricSpec {
     const TABLE: &'static str = "custom_metrics";

@@ -1,12 +1,12 @@
 //! Tables of scenarios and of what Digital Humans are made from.
 
+use ringer_model::customer::{CommunityDoc, PersonaDoc, TraitDoc};
+use ringer_model::noise::NoiseDoc;
+use ringer_model::scenario::ScenarioDoc;
 use uuid::Uuid;
 
-use crate::model::customer::{CommunityDoc, PersonaDoc, TraitDoc};
-use crate::model::noise::NoiseDoc;
-use crate::model::scenario::ScenarioDoc;
-use crate::store::db::Cell;
-use crate::store::record::Resource;
+use crate::db::Cell;
+use crate::record::Resource;
 
 impl Resource for ScenarioDoc {
     const TABLE: &'static str = "scenarios";

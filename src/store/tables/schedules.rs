@@ -1,10 +1,10 @@
 //! Schedules.
 
+use ringer_model::schedule::ScheduleDoc;
 use uuid::Uuid;
 
-use crate::model::schedule::ScheduleDoc;
-use crate::store::db::Cell;
-use crate::store::record::Resource;
+use crate::db::Cell;
+use crate::record::Resource;
 
 impl Resource for ScheduleDoc {
     const TABLE: &'static str = "schedules";

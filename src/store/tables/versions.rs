@@ -1,10 +1,10 @@
 //! Tables of labels.
 
+use ringer_model::agent_version::LabelDoc;
 use uuid::Uuid;
 
-use crate::model::agent_version::LabelDoc;
-use crate::store::db::Cell;
-use crate::store::record::Resource;
+use crate::db::Cell;
+use crate::record::Resource;
 
 impl Resource for LabelDoc {
     const TABLE: &'static str = "labels";

@@ -1,15 +1,15 @@
 //! Tables of issues, call logs, monitors, alerts, notifications and phone numbers.
 
+use ringer_model::alert::AlertDoc;
+use ringer_model::call_log::CallLogDoc;
+use ringer_model::issue::IssueDoc;
+use ringer_model::monitor::{CheckDoc, MonitorDoc};
+use ringer_model::notification::NotificationDoc;
+use ringer_model::phone_number::NumberDoc;
 use uuid::Uuid;
 
 use super::super::db::Cell;
 use super::super::record::Resource;
-use crate::model::alert::AlertDoc;
-use crate::model::call_log::CallLogDoc;
-use crate::model::issue::IssueDoc;
-use crate::model::monitor::{CheckDoc, MonitorDoc};
-use crate::model::notification::NotificationDoc;
-use crate::model::phone_number::NumberDoc;
 
 impl Resource for IssueDoc {
     const TABLE: &'static str = "issues";

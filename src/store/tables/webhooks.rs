@@ -1,10 +1,10 @@
 //! Webhooks.
 
+use ringer_model::webhook::WebhookDoc;
 use uuid::Uuid;
 
-use crate::model::webhook::WebhookDoc;
-use crate::store::db::Cell;
-use crate::store::record::Resource;
+use crate::db::Cell;
+use crate::record::Resource;
 
 impl Resource for WebhookDoc {
     const TABLE: &'static str = "webhooks";

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use self::streams::{Streams, Text};
 use super::messages::{Data, DataPacket, SipDtmf, Transcription, UserPacket};
-use crate::model::json::read_exact;
 use crate::transport::keys::keys_of;
+use ringer_syntax::json::read_exact;
 
 /// Packets that are read within a second; further ones are counted.
 const MOST_A_SECOND: u32 = 500;

@@ -9,7 +9,7 @@ mod told;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ringer_media::call::{ChannelEvent, Control, EndDetail, HangupCause, RemoteEnd, RemoteKind, Signal};
+use ringer_media::call::{ChannelEvent, Control, EndDetail, HangupCause, RATE_MISMATCH, RemoteEnd, RemoteKind, Signal};
 use ringer_media::frame::{FRAME, PER_MS, SILENCE, Sample};
 use ringer_media::leg::PcmParams;
 use ringer_media::seed::Stream;
@@ -18,12 +18,11 @@ use serde_json::{Value, json};
 
 use self::log::MessageLog;
 pub use self::order::{AgentError, DialRules, SocketOrder};
-pub use self::told::AUDIO_NOT_PLAYED;
 use self::told::Refused;
 use super::dial::DialFault;
 use super::handshake::Upgrade;
 use super::voice::Encoding;
-use super::{Dialect, Kind, Message, RATE_MISMATCH, Role, Session, SessionControl, SessionFacts, SessionOutput};
+use super::{Dialect, Kind, Message, Role, Session, SessionControl, SessionFacts, SessionOutput};
 use crate::transport::port::{PeerInfo, PortOutput, ToPeer};
 use crate::transport::websocket::protocol::SessionEnd;
 

@@ -2,9 +2,6 @@
 
 use serde_json::{Value, json};
 
-/// Name of the event that tells of a doubt.
-pub const RATE_MISMATCH: &str = "rate_mismatch";
-
 /// A reason to doubt the sampling rate of the other side's audio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateDoubt {

@@ -1,14 +1,14 @@
 //! Answers of a model about custom metrics as models really give them: values as texts, runs without an answer, turns without
 //! words.
 
+use ringer_model::digital_human::Role;
+use ringer_model::evaluation::{CustomResult, CustomStatus};
+use ringer_model::transcript::{EntrySource, TextMissing, TranscriptEntry};
+use ringer_provider::testing::{Reply, ScriptedModel};
 use serde_json::{Value, json};
 
 use super::{metric, outcome_of};
-use crate::judge::custom::{Material, judge_metrics};
-use crate::model::digital_human::Role;
-use crate::model::evaluation::{CustomResult, CustomStatus};
-use crate::model::transcript::{EntrySource, TextMissing, TranscriptEntry};
-use crate::provider::fake::{Reply, ScriptedModel};
+use crate::custom::{Material, judge_metrics};
 
 fn entry(from_ms: i64, words: &str) -> TranscriptEntry {
     TranscriptEntry::of(Role::Agent, from_ms, from_ms + 900, words.to_owned(), EntrySource::Recognized)

@@ -10,9 +10,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::provider::fallback::SynthesizerPair;
-use crate::provider::speech::EmbeddedSpeech;
-use crate::provider::{Spoken, Synthesizer, VoiceWanted, whole_speech};
+use crate::fallback::SynthesizerPair;
+use crate::speech::EmbeddedSpeech;
+use crate::{Spoken, Synthesizer, VoiceWanted, whole_speech};
 
 /// Returns a server that says these pieces for every text.
 async fn says(form: Form, kind: &'static str, pieces: Vec<Vec<u8>>) -> Server {

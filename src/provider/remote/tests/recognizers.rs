@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::timeout;
 
 use super::*;
-use crate::provider::{Recognized, Recognizer, SpokenIn};
+use crate::{Recognized, Recognizer, SpokenIn};
 
 /// Sends one second of sound into `recognizer`; returns what it says, to its last message.
 async fn hear(recognizer: &dyn Recognizer) -> Vec<Recognized> {

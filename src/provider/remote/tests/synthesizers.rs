@@ -11,8 +11,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
 use super::*;
-use crate::provider::speech::EmbeddedSpeech;
-use crate::provider::{Spoken, Synthesizer, VoiceWanted, whole_speech};
+use crate::speech::EmbeddedSpeech;
+use crate::{Spoken, Synthesizer, VoiceWanted, whole_speech};
 
 const TEXT: &str = "Hello, I am calling because my last electricity bill was much higher than I expected. I have \
     checked the meter twice and the number on the paper does not match what I see. Could you please look at my account?";
@@ -61,7 +61,7 @@ async fn wishes_pick_the_servers_voice_and_a_substitution_is_told() {
 }
 
 fn is_woman() -> bool {
-    crate::provider::voice::is_female(&voice_wanted("es", None, None))
+    crate::voice::is_female(&voice_wanted("es", None, None))
 }
 
 /// Checks that the first piece of speech is taken before the server sends the second; says how it went on.

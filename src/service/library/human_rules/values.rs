@@ -4,9 +4,9 @@ use ringer_media::seed::{Seed, Stream};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::model::decimal::too_long;
 use crate::model::digital_human::{Trait, TraitType};
 use crate::service::library::names;
+use ringer_syntax::decimal::too_long;
 
 const CITIES: [&str; 8] =
     ["Springfield", "Riverton", "Lakewood", "Fairview", "Georgetown", "Madison", "Clinton", "Salem"];

@@ -1,15 +1,12 @@
 //! Events, errors and warnings that a port tells of the other side, and its report at the end of the call besides the end itself.
 
-use ringer_media::call::{ChannelEvent, Signal};
+use ringer_media::call::{AUDIO_NOT_PLAYED, ChannelEvent, Signal};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
 use super::{AgentError, MAX_DATA, PortOutput, WebSocketPort};
 use crate::transport::websocket::Kind;
 use crate::transport::websocket::protobuf::PROTOBUF_FRAMES;
-
-/// Name of the event that tells of audio that was sent and not played when the other side ended the call.
-pub const AUDIO_NOT_PLAYED: &str = "audio_not_played";
 
 /// Code of audio in a message of JSON that cannot be decoded.
 const BAD_BASE64: &str = "BAD_BASE64";

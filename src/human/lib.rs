@@ -14,7 +14,7 @@ mod playback;
 mod prompt;
 pub mod talk;
 mod template;
-pub(crate) mod text;
+pub mod text;
 mod whole;
 mod words;
 
@@ -31,9 +31,9 @@ pub use self::opening::opening_line;
 use self::playback::PlaybackMind;
 pub use self::playback::{Step, Wanted};
 use self::template::Template;
-pub use self::text::Facts;
-use crate::config::Hesitation;
-use crate::provider::{Failure, Job, LanguageModel};
+pub use self::text::{Facts, is_alike};
+use ringer_base::config::Hesitation;
+use ringer_provider::{Failure, Job, LanguageModel};
 
 /// Speaker in the metadata of a result where both the model and the built-in speaker have spoken.
 pub const MIXED: &str = "mixed";
@@ -87,7 +87,7 @@ pub enum Verbosity {
 
 impl Verbosity {
     /// Returns the number of words in a turn.
-    pub fn words(self, lengths: &crate::config::Verbosity) -> &crate::config::Words {
+    pub fn words(self, lengths: &ringer_base::config::Verbosity) -> &ringer_base::config::Words {
         match self {
             Verbosity::Low => &lengths.low,
             Verbosity::Medium => &lengths.medium,
@@ -121,7 +121,7 @@ pub struct Profile {
     /// Length of its turns.
     pub verbosity: Verbosity,
     /// Words a turn at each level of `verbosity`.
-    pub lengths: crate::config::Verbosity,
+    pub lengths: ringer_base::config::Verbosity,
     /// Command of the language.
     pub fluency: FluencyLevel,
     /// Fillers and pauses of that level.
@@ -165,7 +165,7 @@ impl Default for Profile {
             language: "en".into(),
             traits: Vec::new(),
             verbosity: Verbosity::Medium,
-            lengths: crate::config::Verbosity::default(),
+            lengths: ringer_base::config::Verbosity::default(),
             fluency: FluencyLevel::Native,
             hesitation: fluency::NONE,
             creativity: 0.7,

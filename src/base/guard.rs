@@ -21,7 +21,7 @@ use super::tls::{Roots, install_tls};
 /// Time limit for looking up a name when a URL is saved.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 /// Time limit for a connection: SYN is sent anew after 1, 3 and 7 s (RFC 6298).
-pub(super) const CONNECTS_WITHIN: Duration = Duration::from_secs(8);
+pub const CONNECTS_WITHIN: Duration = Duration::from_secs(8);
 
 /// Reason why a URL may not be requested.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -252,7 +252,7 @@ fn v6_allowed(address: Ipv6Addr, private: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::fake::WebServer;
+    use crate::testing::WebServer;
 
     /// Address as written in a URL, whether it may be asked when private ones may, and when they may not.
     const HOSTS: &[(&str, bool, bool)] = &[

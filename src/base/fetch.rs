@@ -7,8 +7,8 @@ use std::time::Duration;
 use reqwest::{Client, Response};
 use url::Url;
 
-use super::Failure;
 use super::guard::{Blocked, Guard};
+use crate::error::Failure;
 
 /// Largest file that is fetched, in bytes.
 pub const MAX_BYTES: usize = 20 << 20;
@@ -109,8 +109,8 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::provider::fake::WebServer;
     use crate::tasks::Tasks;
+    use crate::testing::WebServer;
 
     async fn get(
         server: &WebServer,

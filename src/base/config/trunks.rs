@@ -7,6 +7,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ringer_media::codec::Codec;
 use ringer_sip::Transport;
+use ringer_syntax::phone::e164;
+use ringer_syntax::phone::e164_prefix;
 use serde::{Serialize, Serializer};
 
 use super::codecs::{codec_names, read_codecs};
@@ -19,8 +21,6 @@ const TRUNKS: &str = "sip.trunks";
 const ORGANIZATIONS: &str = "limits.organizations";
 /// Codecs that a trunk is offered, in order.
 const CODECS: [Codec; 4] = [Codec::Pcmu, Codec::Pcma, Codec::G722, Codec::Opus];
-/// Fewest and most digits of a number in E.164.
-const DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
 /// Most characters of a trunk's name, which is a label of metrics.
 const NAME_CHARS: usize = 64;
 /// Most characters of a display name.
@@ -252,8 +252,8 @@ impl DialLimits {
         let mut prefixes = None;
         from.maybe_list(&key("allowed_prefixes"), &mut prefixes);
         limits.allowed_prefixes =
-            prefixes.map(|texts| parse_all(&key("allowed_prefixes"), allowed, parse_prefix, &texts, from));
-        read_all(&key("denied_prefixes"), allowed, parse_prefix, &mut limits.denied_prefixes, from);
+            prefixes.map(|texts| parse_all(&key("allowed_prefixes"), allowed, e164_prefix, &texts, from));
+        read_all(&key("denied_prefixes"), allowed, e164_prefix, &mut limits.denied_prefixes, from);
         from.maybe_whole(&key("max_calls"), 1..=1_000_000, &mut limits.max_calls);
         from.maybe_number(&key("max_cps"), 0.01..=10_000.0, &mut limits.max_cps);
         from.maybe_whole(&key("max_minutes_per_day"), 1..=100_000_000, &mut limits.max_minutes_per_day);
@@ -310,27 +310,6 @@ pub(super) fn silent_trunks(trunks: &BTreeMap<String, Trunk>) -> Vec<String> {
     let silent = trunks.iter().filter(|(_, trunk)| !dials(trunk));
     let told = |name: &String| format!("{TRUNKS}.{name}.allowed_prefixes is empty: the trunk dials no number");
     silent.map(|(name, _)| told(name)).collect()
-}
-
-/// Returns a number in E.164 without blanks, hyphens, dots and parentheses; `None` for a text that is none.
-pub fn e164(text: &str) -> Option<String> {
-    let number: String = text.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')')).collect();
-    let digits = number.strip_prefix('+')?;
-    let fits = DIGITS.contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
-    (fits && !digits.starts_with('0')).then_some(number)
-}
-
-/// Returns the pattern of the texts that [`e164`] reads.
-pub fn e164_pattern() -> String {
-    let (ignored, least, most) = ("[ .()-]*", DIGITS.start() - 1, DIGITS.end() - 1);
-    format!("^{ignored}\\+{ignored}[1-9](?:{ignored}[0-9]){{{least},{most}}}{ignored}$")
-}
-
-fn parse_prefix(text: &str) -> Option<String> {
-    let prefix: String = text.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')')).collect();
-    let digits = prefix.strip_prefix('+')?;
-    let fits = digits.len() <= *DIGITS.end() && digits.bytes().all(|digit| digit.is_ascii_digit());
-    (fits && !digits.starts_with('0')).then_some(prefix)
 }
 
 /// Description of a valid host, for messages.

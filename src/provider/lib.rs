@@ -9,25 +9,28 @@ mod espeak;
 pub mod fake;
 pub mod fallback;
 mod feed;
-pub mod fetch;
 mod flite;
-pub mod guard;
 pub mod loose;
 pub mod mail;
 pub mod messages;
 pub mod models;
+#[cfg(test)]
+mod own_roots;
 pub mod piper;
 pub mod pocketsphinx;
-pub mod post;
 pub mod remote;
 #[cfg(test)]
 mod speaker;
 pub mod speech;
-pub(crate) mod spoken_form;
+pub mod spoken_form;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod timbre;
-pub mod tls;
 mod voice;
 pub mod whisper;
+
+pub use ringer_base::error::Failure;
+pub use ringer_base::{fetch, guard, post, tls};
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,15 +41,6 @@ use tokio::sync::mpsc;
 
 /// A boxed future, the return type of the provider traits (they are used as trait objects).
 pub type Job<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// Failure of a provider. Holds no secret and no speech.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Stable, lower case with underscores, for example `synthesizer_missing`.
-    pub code: &'static str,
-    /// Explanation for display; names the package or setting that mends it.
-    pub message: String,
-}
 
 /// State of a provider, for `/health/deps` and `ringer doctor`.
 #[derive(Clone, Debug, PartialEq, Eq)]

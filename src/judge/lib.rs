@@ -40,11 +40,10 @@ mod yielding;
 use ringer_media::call::TimelineEntry;
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::Span;
+use ringer_model::Object;
+use ringer_model::result::find_note;
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::model::Object;
-use crate::model::result::find_note;
 
 pub use self::answer::Wrong;
 pub use self::asides::judge_asides;

@@ -27,6 +27,15 @@ pub enum Error {
     Internal(String),
 }
 
+/// Failure of a provider. Holds no secret and no speech.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Stable, lower case with underscores, for example `synthesizer_missing`.
+    pub code: &'static str,
+    /// Explanation for display; names the package or setting that mends it.
+    pub message: String,
+}
+
 /// True for an input or output error of a machine that has no file, port or memory left: not the other side's fault.
 pub fn is_out_of_resources(error: &std::io::Error) -> bool {
     const OWN: [i32; 6] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL, libc::ENOSPC];

@@ -49,12 +49,12 @@ impl Roots {
     }
 
     /// Returns a client of HTTP that trusts these, too. Its requests carry keys: a redirect to another place is not followed.
-    pub(super) fn trusted_by(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
+    pub fn trusted_by(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
         self.build(client.redirect(redirect::Policy::custom(within_one_place)))
     }
 
     /// Returns a client of HTTP that trusts these, too.
-    pub(super) fn build(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
+    pub fn build(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
         match self.client() {
             Some(config) => {
                 let mut config = Arc::unwrap_or_clone(config);
@@ -67,7 +67,7 @@ impl Roots {
 
     /// Returns a TLS configuration for clients that trust these authorities too. `None`: only the well-known ones,
     /// which clients trust by default.
-    pub(super) fn client(&self) -> Option<Arc<ClientConfig>> {
+    pub fn client(&self) -> Option<Arc<ClientConfig>> {
         if self.0.is_empty() {
             return None;
         }
@@ -75,7 +75,7 @@ impl Roots {
     }
 
     /// Returns a TLS configuration for clients that trust the well-known authorities and these, for the names of hosts.
-    pub(crate) fn config(&self) -> ClientConfig {
+    pub fn config(&self) -> ClientConfig {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(self.store()), provider.clone()).build();
         let usual = usual.expect("the well-known authorities are there");
@@ -86,7 +86,7 @@ impl Roots {
 
     /// True if `certificate`, which was refused for this error, is one of these itself and within its time. Its names are still to
     /// be checked.
-    pub(crate) fn pins(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
+    pub fn pins(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
         use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
         let untimely = matches!(
             error,
@@ -163,4 +163,30 @@ impl ServerCertVerifier for Pinning {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_of_certificates_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let check = |name: &str, text: Option<&str>, expect: &str| {
+            let path = folder.path().join(name);
+            text.iter().for_each(|text| std::fs::write(&path, text).expect("written"));
+            let why = Roots::from_file(&path).expect_err("it cannot be used");
+            assert!(why.contains(name) && why.contains(expect), "{why}");
+        };
+        check("none.pem", None, "No such file");
+        check("empty.pem", Some(""), "it holds no PEM certificate");
+        check(
+            "key.pem",
+            Some("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
+            "it holds no PEM certificate",
+        );
+        check(
+            "broken.pem",
+            Some("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"),
+            "it is no file of PEM",
+        );
+        check("bad.pem", Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "cannot be trusted");
+    }
+}

@@ -1,11 +1,15 @@
 //! Servers on loopback whose certificates come from an authority that the test makes.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use ringer_base::tasks::Tasks;
+use ringer_base::testing::WebServer;
 use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -16,15 +20,13 @@ use tokio_tungstenite::accept_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::*;
-use crate::provider::chat::{ChatConfig, ChatModel};
-use crate::provider::fake::WebServer;
-use crate::provider::guard::Guard;
-use crate::provider::remote::{Form, HttpRecognizer, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
-use crate::provider::{
+use super::tls::{Roots, install_tls};
+use crate::chat::{ChatConfig, ChatModel};
+use crate::guard::Guard;
+use crate::remote::{Form, HttpRecognizer, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
+use crate::{
     ChatMessage, ChatRequest, ChatRole, Failure, Recognized, Recognizer, SpokenIn, Voice, complete, whole_speech,
 };
-use crate::tasks::Tasks;
 
 /// Time limit of one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -216,24 +218,4 @@ async fn a_request_with_a_key_is_redirected_within_its_place_alone() {
     assert_eq!(ask("/other").await.expect("it answers").status().as_u16(), 307);
     assert!(ask("/round").await.is_err());
     assert_eq!(far.paths(), [""; 0], "the key does not go there");
-}
-
-#[test]
-fn what_is_no_file_of_certificates_is_named() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let check = |name: &str, text: Option<&str>, expect: &str| {
-        let path = folder.path().join(name);
-        text.iter().for_each(|text| std::fs::write(&path, text).expect("written"));
-        let why = Roots::from_file(&path).expect_err("it cannot be used");
-        assert!(why.contains(name) && why.contains(expect), "{why}");
-    };
-    check("none.pem", None, "No such file");
-    check("empty.pem", Some(""), "it holds no PEM certificate");
-    check(
-        "key.pem",
-        Some("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
-        "it holds no PEM certificate",
-    );
-    check("broken.pem", Some("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"), "it is no file of PEM");
-    check("bad.pem", Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "cannot be trusted");
 }

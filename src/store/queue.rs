@@ -7,16 +7,17 @@
 mod conversation;
 pub mod outbox;
 
+use ringer_base::clock::Clock;
+use ringer_base::error::{Error, Result};
+use ringer_model::issue::SourceKind;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::clock::Clock;
-use crate::error::{Error, Result};
-use crate::model::issue::SourceKind;
-use crate::store::db::{self, Cell};
-use crate::store::{Session, Store, from_text, to_text};
+use crate::db;
+use crate::db::Cell;
+use crate::{Session, Store, from_text, to_text};
 
 /// A kind of work.
 pub trait Job: Serialize + DeserializeOwned {

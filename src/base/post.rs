@@ -164,7 +164,7 @@ impl Poster {
 
 /// Returns the wait that an answer asks for by `Retry-After` (RFC 9110 10.2.3), at most a day. It is a number of
 /// seconds, or a date, which is compared with the answer's own `Date` where it has one.
-pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     const LONGEST_S: f64 = 86_400.0;
     let text =
         |name| headers.get(name).and_then(|value: &reqwest::header::HeaderValue| value.to_str().ok()).map(str::trim);
@@ -207,7 +207,7 @@ fn root(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::fake::WebServer;
+    use crate::testing::WebServer;
 
     #[test]
     fn the_second_signature_covers_time_event_and_body() {

@@ -37,7 +37,7 @@ pub use sources::{Sources, network_of};
 pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer};
 pub use targets::Targets;
 pub use text::{Sms, Text};
-pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164, e164_pattern};
+pub use trunks::{DialLimits, HostPort, Identity, Trunk};
 pub use webrtc::{DEFAULT_ANSWER_S, Pipelines, WebRtc, is_http_address};
 pub use websocket::{DialectTable, WebSocket};
 
@@ -567,8 +567,8 @@ pub fn variable(name: &str) -> Option<String> {
 }
 
 /// Returns the folder in which tests find neural models.
-#[cfg(test)]
-pub(crate) fn test_models() -> PathBuf {
+#[cfg(any(test, feature = "testing"))]
+pub fn test_models() -> PathBuf {
     let environment = environment();
     let named = |name: &str| environment.get(name).map(PathBuf::from);
     let home = || named("HOME").unwrap_or_default().join(".cache/ringer-test-models");

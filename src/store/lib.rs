@@ -9,6 +9,7 @@ mod communities;
 pub mod db;
 mod deliveries;
 mod dials;
+pub mod events;
 pub mod idempotency;
 mod issues;
 mod keys;
@@ -17,6 +18,7 @@ mod metrics;
 mod migrate;
 mod monitors;
 mod openings;
+pub mod queue;
 mod record;
 mod retention;
 mod run_list;
@@ -33,26 +35,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use ringer_base::error::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use self::db::{Cell, Database, FromCell, Link};
 use self::vault::Vault;
-use crate::error::{Error, Result};
 
-pub(crate) use self::call_logs::LogFilter;
+pub use self::call_logs::LogFilter;
 pub use self::db::Location;
-pub(crate) use self::dials::{DialRow, DialScope};
-pub(crate) use self::issues::FailureRow;
+pub use self::dials::{DialRow, DialScope};
+pub use self::issues::FailureRow;
 pub use self::keys::{Holder, KeyRow, organizations_at};
-pub(crate) use self::legs::CallState;
-pub(crate) use self::metrics::Metrics;
-pub(crate) use self::openings::OpeningKey;
+pub use self::legs::CallState;
+pub use self::metrics::Metrics;
+pub use self::openings::OpeningKey;
 pub use self::record::{Key, Resource, Row};
-pub(crate) use self::retention::Old;
-pub(crate) use self::run_list::RunFilter;
-pub(crate) use self::runs::Owner;
+pub use self::retention::Old;
+pub use self::run_list::RunFilter;
+pub use self::runs::Owner;
 pub use self::runs::Tally;
 pub use self::tables::Integrations;
 
@@ -101,7 +103,7 @@ impl Store {
     }
 
     /// Opens a session without an organization, for keys, jobs and recovery after a restart.
-    pub(crate) async fn system(&self) -> Result<Session> {
+    pub async fn system(&self) -> Result<Session> {
         self.org("").write().await
     }
 
@@ -119,22 +121,22 @@ impl Store {
     }
 
     /// Returns the name of this engine at the database; see [`Database::engine`].
-    pub(crate) async fn engine(&self) -> Result<&str> {
+    pub async fn engine(&self) -> Result<&str> {
         self.parts.database.engine().await
     }
 
     /// Registers this engine at the database; see [`Database::enter`].
-    pub(crate) async fn enter(&self) -> Result<bool> {
+    pub async fn enter(&self) -> Result<bool> {
         self.parts.database.enter().await
     }
 
     /// Lets other engines in; see [`Database::admit_others`].
-    pub(crate) async fn admit_others(&self) -> Result<()> {
+    pub async fn admit_others(&self) -> Result<()> {
         self.parts.database.admit_others().await
     }
 
     /// Renews the registration of this engine; see [`Database::stay`].
-    pub(crate) async fn stay(&self) -> Result<()> {
+    pub async fn stay(&self) -> Result<()> {
         self.parts.database.stay().await
     }
 
@@ -145,13 +147,13 @@ impl Store {
 }
 
 /// End of the names of folders that are being removed.
-pub(crate) const GONE: &str = ".gone";
+pub const GONE: &str = ".gone";
 
 /// Gives folders other names, and returns both names of those that were there.
 async fn move_away(folders: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
     let mut moved = Vec::new();
     for folder in folders {
-        let away = folder.with_extension(format!("{}{GONE}", crate::clock::new_id()));
+        let away = folder.with_extension(format!("{}{GONE}", ringer_base::clock::new_id()));
         match tokio::fs::rename(folder, &away).await {
             Ok(()) => moved.push((folder.clone(), away)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -254,17 +256,17 @@ impl Session {
     }
 
     /// Makes the commit wake workers, which then have something to look for.
-    pub(crate) fn note_job(&mut self) {
+    pub fn note_job(&mut self) {
         self.new_jobs = true;
     }
 
     /// Removes a folder once the changes are committed, and never if they are not.
-    pub(crate) fn remove_after_commit(&mut self, folder: PathBuf) {
+    pub fn remove_after_commit(&mut self, folder: PathBuf) {
         self.leftovers.push(folder);
     }
 
     /// Counts a failed result at the commit.
-    pub(crate) fn note_failure(&mut self, error_code: &str) {
+    pub fn note_failure(&mut self, error_code: &str) {
         self.failed.push(error_code.to_owned());
     }
 
@@ -273,12 +275,12 @@ impl Session {
     }
 
     /// Returns all rows of a query.
-    pub(crate) async fn rows(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<db::Row>> {
+    pub async fn rows(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<db::Row>> {
         self.link.rows(sql, cells).await.inspect_err(|_| self.spoilt = true)
     }
 
     /// Returns all rows of a query of two columns.
-    pub(crate) async fn pairs<A, B>(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<(A, B)>>
+    pub async fn pairs<A, B>(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<(A, B)>>
     where
         A: for<'c> FromCell<'c>,
         B: for<'c> FromCell<'c>,
@@ -289,12 +291,12 @@ impl Session {
     }
 
     /// Returns the first row of a query.
-    pub(crate) async fn row(&mut self, sql: &str, cells: &[Cell]) -> Result<Option<db::Row>> {
+    pub async fn row(&mut self, sql: &str, cells: &[Cell]) -> Result<Option<db::Row>> {
         self.link.row(sql, cells).await.inspect_err(|_| self.spoilt = true)
     }
 
     /// Runs a statement and returns the number of rows that it changed.
-    pub(crate) async fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64> {
+    pub async fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64> {
         self.link.execute(sql, cells).await.inspect_err(|_| self.spoilt = true)
     }
 
@@ -305,11 +307,11 @@ impl Session {
 }
 
 /// Returns a document as text.
-pub(crate) fn to_text<T: Serialize>(doc: &T) -> Result<String> {
+pub fn to_text<T: Serialize>(doc: &T) -> Result<String> {
     serde_json::to_string(doc).map_err(Error::internal)
 }
 
 /// Returns a document from its text.
-pub(crate) fn from_text<T: DeserializeOwned>(text: &str) -> Result<T> {
+pub fn from_text<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(Error::internal)
 }

@@ -18,7 +18,7 @@ macro_rules! words {
         pub enum $name {
             $($variant,)+
             /// A word that this release does not know.
-            Unknown($crate::model::kept::Unknown),
+            Unknown($crate::kept::Unknown),
         }
 
         impl $name {
@@ -41,7 +41,7 @@ macro_rules! words {
 
         impl From<&str> for $name {
             fn from(word: &str) -> $name {
-                $name::parse(word).unwrap_or_else(|| $name::Unknown($crate::model::kept::Unknown::keep(word)))
+                $name::parse(word).unwrap_or_else(|| $name::Unknown($crate::kept::Unknown::keep(word)))
             }
         }
 
@@ -53,7 +53,7 @@ macro_rules! words {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<$name, D::Error> {
-                from.deserialize_str($crate::model::kept::Words::default())
+                from.deserialize_str($crate::kept::Words::default())
             }
         }
 
@@ -122,7 +122,6 @@ pub mod call_log;
 pub mod cron;
 pub mod custom_metric;
 pub mod customer;
-pub mod decimal;
 pub mod digital_human;
 pub mod error_code;
 pub mod evaluation;
@@ -134,7 +133,6 @@ pub mod heard_turn;
 pub mod id;
 pub mod integration;
 pub mod issue;
-pub mod json;
 pub mod kept;
 mod literal;
 pub mod merge;
@@ -143,7 +141,6 @@ pub mod noise;
 pub mod notification;
 pub mod patch;
 pub mod phone_number;
-pub mod placeholder;
 pub mod playback;
 pub mod result;
 pub mod review;

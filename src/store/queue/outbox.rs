@@ -6,12 +6,12 @@
 //!
 //! Its claims are its own and not a lane of the queue: an event that waits hours for its retry must not hold a place.
 
+use ringer_base::error::{Error, Result};
 use uuid::Uuid;
 
 use super::Queue;
-use crate::error::{Error, Result};
-use crate::store::Session;
-use crate::store::db;
+use crate::Session;
+use crate::db;
 
 /// Most deliveries of one webhook at the same time.
 pub const AT_ONCE: i64 = 8;

@@ -1,9 +1,10 @@
 //! Jobs that hold conversations: by voice or in writing, and their lane among those of a run.
 
+use ringer_base::error::Result;
+use ringer_model::simulation::SimulationSpec;
+
 use super::{CallJob, Lane, TextJob};
-use crate::error::Result;
-use crate::model::simulation::SimulationSpec;
-use crate::store::Session;
+use crate::Session;
 
 impl Lane {
     /// Returns the lane of a run's conversations; `None` if its simulation does not limit them.
