@@ -12,6 +12,7 @@ mod cuts;
 mod decide;
 mod doubt;
 mod expectations;
+mod faults;
 mod fillers;
 mod floor;
 mod heard_turns;

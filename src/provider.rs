@@ -19,6 +19,7 @@ pub mod models;
 pub mod piper;
 pub mod pocketsphinx;
 pub mod post;
+mod prosody;
 pub mod remote;
 #[cfg(test)]
 mod speaker;
@@ -151,7 +152,7 @@ impl Default for Voice {
         Voice {
             id: String::new(),
             language: "en".into(),
-            rate_wpm: voice::NORMAL_WPM,
+            rate_wpm: prosody::NORMAL_WPM,
             pitch: 1.0,
             formant: 1.0,
             bands_db: [0.0; 4],

@@ -11,7 +11,8 @@ use serde::{Serialize, Serializer};
 
 use super::codecs::{codec_names, read_codecs};
 use super::source::environment_name;
-use super::{Encryption, Secret, Source};
+use super::srtp::Encryption;
+use super::{Secret, Source};
 
 /// Section of the trunks.
 const TRUNKS: &str = "sip.trunks";

@@ -47,6 +47,17 @@ impl Unanswered {
     }
 }
 
+/// Reason for an answer that could not be read.
+pub(super) const UNREAD: &str = "Judge answer could not be read";
+
+/// Returns the reason for a missing answer, as it is shown.
+pub(super) fn unread(unanswered: Unanswered) -> String {
+    match unanswered {
+        Unanswered::Failed(why) => why,
+        Unanswered::Unread(_) => UNREAD.to_owned(),
+    }
+}
+
 /// Returns a question that is answered by one JSON object.
 pub fn question(instructions: String, material: String, temperature: f64) -> ChatRequest {
     let message = |role, content| ChatMessage { role, content };

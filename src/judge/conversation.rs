@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::answer::Wrong;
 use super::answer::{Number, is_nothing, truth};
-use super::ask::{ask, question};
+use super::ask::{UNREAD, ask, question, unread};
 use super::attempts::judge_attempts;
 use super::custom::{Material, Metric, NO_MODEL, conversation_text, judge_metrics};
-use super::decide::{Decision, UNREAD, unread};
+use super::decide::Decision;
 use super::pronunciation::{Pronunciation, judge_pronunciation};
 use super::unheard::{self, Unheard};
 use crate::model::evaluation::{Evaluation, EvaluationStatus};

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::answer::Wrong;
 use super::answer::truth;
-use super::ask::{Unanswered, ask, question};
+use super::ask::{ask, question, unread};
 use super::custom::{Material, conversation_text};
 use crate::model::Object;
 use crate::provider::LanguageModel;
@@ -38,17 +38,6 @@ pub async fn decide(wanted: &str, material: Material<'_>, model: &dyn LanguageMo
 pub async fn decide_of(wanted: &str, material: String, model: &dyn LanguageModel) -> Result<Decision, String> {
     let request = question(format!("{TASK}{wanted}"), material, 0.0);
     ask(model, request, read_decision).await.map_err(unread)
-}
-
-/// Reason for an answer that could not be read.
-pub(super) const UNREAD: &str = "Judge answer could not be read";
-
-/// Returns the reason for a missing answer, as it is shown.
-pub(super) fn unread(unanswered: Unanswered) -> String {
-    match unanswered {
-        Unanswered::Failed(why) => why,
-        Unanswered::Unread(_) => UNREAD.to_owned(),
-    }
 }
 
 fn read_decision(answer: &Object) -> Result<Decision, Wrong> {

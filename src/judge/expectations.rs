@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::custom::{Material, NO_MODEL};
 use super::decide::decide;
 use super::doubt::{Doubt, Heard};
+use super::faults::{HEARING, LEADING, LEADING_IN_TIME};
 use super::playback::{Own, own_spans};
 use super::reading;
 use super::socket_events::rate_mismatch;
@@ -116,37 +117,6 @@ fn has_acted(grounds: &Grounds<'_>) -> bool {
         || !material.calls.is_empty()
         || grounds.moments.iter().any(of_agent)
 }
-
-/// Faults by which words of the agent were not heard.
-const HEARING: &[FaultCode] = &[
-    FaultCode::RecognizerLate,
-    FaultCode::RecognizerBusy,
-    FaultCode::RecognizerFailed,
-    FaultCode::SpeechUnclear,
-    FaultCode::RateMismatch,
-];
-/// Faults by which the Digital Human may have said or done something else than it should.
-pub(super) const LEADING: &[FaultCode] = &[
-    FaultCode::RecognizerLate,
-    FaultCode::RecognizerBusy,
-    FaultCode::RecognizerFailed,
-    FaultCode::SpeechUnclear,
-    FaultCode::ModelFailed,
-    FaultCode::SynthesizerFailed,
-    FaultCode::RateMismatch,
-];
-
-/// Faults that stand against a call of a tool that did not come in time.
-const LEADING_IN_TIME: &[FaultCode] = &[
-    FaultCode::RecognizerLate,
-    FaultCode::RecognizerBusy,
-    FaultCode::RecognizerFailed,
-    FaultCode::SpeechUnclear,
-    FaultCode::ModelFailed,
-    FaultCode::SynthesizerFailed,
-    FaultCode::Pacing,
-    FaultCode::RateMismatch,
-];
 
 /// Metrics that are made of the agent's words.
 const OF_WORDS: &[&str] = &[

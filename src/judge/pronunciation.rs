@@ -4,9 +4,8 @@ use serde_json::Value;
 
 use super::answer::Number;
 use super::answer::Wrong;
-use super::ask::{ask, question};
+use super::ask::{ask, question, unread};
 use super::custom::{Ear, Material, conversation_text, recording_of};
-use super::decide::unread;
 use crate::model::Object;
 use crate::model::custom_metric::EvalSegment;
 

@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::answer::Wrong;
-use super::ask::{ask, question};
-use super::decide::unread;
+use super::ask::{ask, question, unread};
 use crate::provider::LanguageModel;
 
 /// Longest summary in characters.

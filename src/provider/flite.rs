@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tokio::process::Command;
 
-use super::voice::Range;
+use super::prosody::Range;
 
 /// Name of the program, and of its Debian package.
 pub(super) const PROGRAM: &str = "flite";

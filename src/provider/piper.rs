@@ -21,10 +21,11 @@ use tokio::sync::{Semaphore, mpsc};
 use self::choice::Known;
 use self::disk::DiskCache;
 use super::cache::SpeechCache;
+use super::prosody::NORMAL_WPM;
 use super::speech::EmbeddedSpeech;
 use super::spoken_form::spoken_form;
 use super::timbre::{Timbre, speech_s};
-use super::voice::{NORMAL_WPM, TEXT_BYTES_MAX, measurable_words};
+use super::voice::{TEXT_BYTES_MAX, measurable_words};
 use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, whole_speech};
 use crate::tasks::{Tasks, behind_calls};
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::segment::Part;
 use super::value::{Finding, Given, Verdict, fits, is_number};
 use crate::judge::answer::{Number, bare, read_object, truth, word};
-use crate::judge::decide::UNREAD;
+use crate::judge::ask::UNREAD;
 use crate::judge::unheard::{self, Unheard};
 use crate::judge::{Unanswered, Wrong, ask, question};
 use crate::model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};

@@ -3,7 +3,7 @@
 use ringer_media::frame::PER_MS;
 
 use super::Played;
-use crate::judge::expectations::LEADING;
+use crate::judge::faults::LEADING;
 use crate::model::expectation::{FaultCode, OwnFault};
 
 /// Turns failed steps that lean on a part of this side that failed into steps that cannot be told. A fault that came after a step

@@ -7,7 +7,8 @@ use ringer_speech::piper::settings;
 
 use super::PREFIX;
 use crate::provider::models::voices;
-use crate::provider::voice::{is_female, rate_wpm};
+use crate::provider::prosody::rate_wpm;
+use crate::provider::voice::is_female;
 use crate::provider::{Failure, Voice, VoiceWanted};
 
 /// Range of pitch factors among the callers of one voice; formant factors and band levels follow.

@@ -9,7 +9,8 @@ use tokio::sync::mpsc;
 use super::flow::{Flow, Measured};
 use super::{LastUse, Remote, SYNTHESIZER, http_synthesizer, ws_synthesizer};
 use crate::provider::espeak::counts_words;
-use crate::provider::voice::{NORMAL_WPM, TEXT_BYTES_MAX, is_female, measurable_words, rate_wpm};
+use crate::provider::prosody::{NORMAL_WPM, rate_wpm};
+use crate::provider::voice::{TEXT_BYTES_MAX, is_female, measurable_words};
 use crate::provider::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted};
 
 /// Voices, each of a language, whose figures are kept.
