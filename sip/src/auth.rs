@@ -28,9 +28,9 @@ use std::fmt;
 use md5::Md5;
 use sha2::{Digest, Sha256, Sha512_256};
 
-use crate::header::{quote, split_quoted};
 use crate::ids::hex;
 use crate::message::Headers;
+use crate::text::{quote, split_quoted};
 use crate::uri::Params;
 
 /// Hash of a digest, ordered from the weakest.

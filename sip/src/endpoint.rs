@@ -12,11 +12,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub(crate) use self::delivery::Failure;
-use crate::header::{Via, split_quoted};
+use crate::header::Via;
 use crate::hop::Hop;
 use crate::ids::Ids;
 use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
+use crate::text::split_quoted;
 use crate::time::Time;
 use crate::transaction::{Client, Fired, Server, TransactionEvent};
 use crate::useragent::{ALLOW, CAPABILITIES, Call, CallEvent, CallKey, unknown_extensions};

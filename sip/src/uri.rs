@@ -204,9 +204,9 @@ pub struct Params(pub Vec<(String, Option<String>)>);
 impl Params {
     /// Reads `name=value;flag`, with blanks around the marks; quotation marks are removed from values.
     pub fn parse(text: &str) -> Params {
-        let pairs = crate::header::split_quoted(text, ';').into_iter().filter(|part| !part.is_empty()).map(|part| {
+        let pairs = crate::text::split_quoted(text, ';').into_iter().filter(|part| !part.is_empty()).map(|part| {
             let (name, value) = part.split_once('=').map_or((part, None), |(n, v)| (n, Some(v)));
-            (name.trim().to_owned(), value.map(|v| crate::header::unquote(v.trim())))
+            (name.trim().to_owned(), value.map(|v| crate::text::unquote(v.trim())))
         });
         Params(pairs.collect())
     }
@@ -236,7 +236,7 @@ impl fmt::Display for Params {
             write!(f, ";{name}")?;
             match value {
                 Some(value) if value.chars().any(|c| c.is_whitespace() || matches!(c, '"' | ';' | ',' | '\\')) => {
-                    write!(f, "={}", crate::header::quote(value))?
+                    write!(f, "={}", crate::text::quote(value))?
                 }
                 Some(value) => write!(f, "={value}")?,
                 None => {}

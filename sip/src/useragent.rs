@@ -299,5 +299,5 @@ impl CallEnd {
 /// Returns the value of a Reason header field (RFC 3326).
 fn reason(cause: u16, text: &str) -> String {
     let text: String = text.chars().filter(|c| !c.is_control()).collect();
-    format!("Q.850;cause={cause};text={}", crate::header::quote(&text))
+    format!("Q.850;cause={cause};text={}", crate::text::quote(&text))
 }

@@ -10,11 +10,12 @@ use super::{
 use crate::auth::Credentials;
 use crate::dialog::{Dialog, is_sips};
 use crate::endpoint::{Endpoint, Failure, TransactionKey, hop_by_hop};
-use crate::header::{NameAddr, quote};
+use crate::header::NameAddr;
 use crate::hop::{Hop, Transport};
 use crate::message::{Method, Request, Response, sdp_of};
 use crate::parse::is_token;
 use crate::sdp::{self, Negotiated};
+use crate::text::quote;
 use crate::time::Time;
 use crate::transaction::T1_64;
 use crate::uri::{Scheme, Uri, escape_user};
