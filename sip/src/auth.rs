@@ -23,11 +23,14 @@
 //! assert_eq!(verify("nonce-2"), Verdict::Stale);
 //! ```
 
+mod login;
+
 use std::fmt;
 
 use md5::Md5;
 use sha2::{Digest, Sha256, Sha512_256};
 
+pub(crate) use self::login::{Challenged, Login};
 use crate::ids::hex;
 use crate::message::Headers;
 use crate::text::{quote, split_quoted};

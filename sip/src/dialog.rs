@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::endpoint::EndpointConfig;
+use crate::config::EndpointConfig;
 use crate::header::NameAddr;
 use crate::hop::{ConnectionId, Hop, Transport};
 use crate::message::{Headers, Method, Request, Response};

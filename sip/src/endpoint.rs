@@ -12,15 +12,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub(crate) use self::delivery::Failure;
+use crate::call::{Call, CallEvent};
+use crate::capabilities::{ALLOW, CAPABILITIES, unknown_extensions};
+pub use crate::config::EndpointConfig;
 use crate::header::Via;
 use crate::hop::Hop;
-use crate::ids::Ids;
+use crate::ids::{CallKey, Ids, TransactionKey};
 use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
 use crate::text::split_quoted;
 use crate::time::Time;
 use crate::transaction::{Client, Fired, Server, TransactionEvent};
-use crate::useragent::{ALLOW, CAPABILITIES, Call, CallEvent, CallKey, unknown_extensions};
 
 /// Most calls at a time, with those that ended lately; one more is answered 503.
 pub const MAX_CALLS: usize = 20_000;
@@ -33,21 +35,6 @@ pub const MAX_STRANGER_TRANSACTIONS: usize = 20_000;
 
 /// Number of calls from which on a stranger's INVITE is answered 503.
 pub const MAX_CALLS_FOR_STRANGERS: usize = 10_000;
-
-/// Addresses and names by which an endpoint presents itself.
-#[derive(Clone, Debug)]
-pub struct EndpointConfig {
-    /// Advertised address, for Via and Contact: datagrams are received here.
-    pub local: SocketAddr,
-    /// Advertised address of TCP; `None`: TCP is not spoken.
-    pub tcp: Option<SocketAddr>,
-    /// Advertised address of TLS; `None`: TLS is not spoken.
-    pub tls: Option<SocketAddr>,
-    /// Value of the User-Agent and Server header fields.
-    pub user_agent: String,
-    /// Seed of tags, branches, Call-IDs, cnonces and nonces: unguessable in production, fixed in a test.
-    pub seed: u64,
-}
 
 /// One thing that an endpoint hands out: bytes to send, or news of a call.
 #[expect(clippy::large_enum_variant, reason = "one short queue holds them, and each is taken out at once")]
@@ -78,9 +65,6 @@ impl fmt::Debug for Output {
         }
     }
 }
-
-/// Name of a transaction: branch and method, for a server's also the sender (RFC 3261 17.2.3).
-pub(crate) type TransactionKey = Arc<str>;
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Owner {

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use super::{Account, State};
 use crate::auth::{Challenge, Credentials};
+use crate::auth::{Challenged, Login};
+use crate::capabilities::ALLOW;
 use crate::header::NameAddr;
 use crate::hop::{ConnectionId, Hop, Transport};
+use crate::ids::CallKey;
 use crate::ids::Ids;
 use crate::message::{Method, Request, Response};
 use crate::time::Time;
 use crate::transaction::{Client, Fired, TransactionEvent};
 use crate::uri::{Scheme, Uri, escape_user, parse_ip};
-use crate::useragent::{ALLOW, CallKey, Challenged, Login};
 
 /// Most places of one attempt.
 pub(super) const MOST_PLACES: usize = 8;

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{
-    Call, CallEnd, CallEvent, CallKey, CallStage, Caller, DialogSide, EndKind, Fork, Invite, Login, Timing, prack,
-    reason,
-};
-use crate::auth::Credentials;
+use super::{Invite, prack, reason};
+use crate::auth::{Credentials, Login};
+use crate::call::{Call, CallEnd, CallEvent, CallStage, Caller, DialogSide, EndKind, Fork, LINGER, Timing};
+use crate::capabilities::ALLOW;
 use crate::dialog::{Dialog, is_sips};
-use crate::endpoint::{Endpoint, Failure, TransactionKey, hop_by_hop};
+use crate::endpoint::{Endpoint, Failure, hop_by_hop};
 use crate::header::NameAddr;
 use crate::hop::{Hop, Transport};
+use crate::ids::{CallKey, TransactionKey};
 use crate::message::{Method, Request, Response, sdp_of};
 use crate::parse::is_token;
 use crate::sdp::{self, Negotiated};
@@ -55,7 +55,7 @@ impl Endpoint {
         headers.push("Call-ID", call_id.clone());
         headers.push("CSeq", "");
         headers.push("Contact", "");
-        headers.push("Allow", super::ALLOW);
+        headers.push("Allow", ALLOW);
         let timing = Timing::new(self.session_s);
         timing.ask(headers);
         for (name, value) in invite.headers {
@@ -219,7 +219,7 @@ impl Endpoint {
             caller.cancel_sent = true;
         }
         if let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage == CallStage::Over) {
-            call.deadline = Some(now + super::LINGER);
+            call.deadline = Some(now + LINGER);
             self.call_changed(key);
         }
     }

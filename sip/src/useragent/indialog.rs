@@ -2,13 +2,12 @@
 
 use std::net::IpAddr;
 
-use super::timers::{LEAST_S, Plan};
-use super::{
-    ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, CallStage, DialogSide, EndKind, SUPPORTED, Unacknowledged,
-    bodies, unknown_extensions,
-};
-use crate::endpoint::{Endpoint, TransactionKey};
+use super::bodies;
+use crate::call::{Call, CallEnd, CallEvent, CallStage, DialogSide, EndKind, LEAST_S, Plan, Unacknowledged};
+use crate::capabilities::{ALLOW, CAPABILITIES, SUPPORTED, unknown_extensions};
+use crate::endpoint::Endpoint;
 use crate::hop::Hop;
+use crate::ids::{CallKey, TransactionKey};
 use crate::message::{Method, Request, sdp_of};
 use crate::sdp::{Negotiated, Offer, Refusal, Session, negotiate};
 use crate::time::Time;
@@ -266,7 +265,7 @@ impl Endpoint {
     }
 }
 
-impl super::Call {
+impl Call {
     /// Returns the conflict of a re-INVITE or UPDATE in one of the dialogs with an open offer (RFC 3261 14.2, RFC 3311
     /// 5.2).
     fn conflict(&self, at: usize, method: &Method, offers: bool) -> Option<Conflict> {

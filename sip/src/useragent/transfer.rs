@@ -1,9 +1,10 @@
 //! REFER inside a call (RFC 3515, RFC 4488): reported to the driver, answered by its decision, with the outcome told by
 //! NOTIFY.
 
-use super::{CallEvent, CallKey, CallStage, LINGER, Referral};
-use crate::endpoint::{Endpoint, TransactionKey};
+use crate::call::{CallEvent, CallStage, LINGER, Referral};
+use crate::endpoint::Endpoint;
 use crate::header::NameAddr;
+use crate::ids::{CallKey, TransactionKey};
 use crate::message::{Method, Request, reason_phrase};
 use crate::time::Time;
 
