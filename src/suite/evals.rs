@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::expand::connect;
-use super::file::{RING_S, Scenario, Suite, written_args};
-use super::reading::{check_known, number, texts};
+use super::reading::{check_known, number, texts, written_args};
+use super::scenario::{RING_S, Scenario, Suite};
 use super::verdict::Gate;
 use super::yaml::{Node, Problem, parse};
 
