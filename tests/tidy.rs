@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+mod circles;
 mod groups;
 mod language;
 mod linked;
