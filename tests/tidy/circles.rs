@@ -1,8 +1,9 @@
-//! Finds files of one package that use each other in a circle. A package is one of the libraries, or a folder of `src` with the
-//! file beside it.
+//! Finds files of one package that use each other in a circle. A package is one of the libraries, or a folder of `src`
+//! with the file beside it.
 //!
-//! A name counts as used where it is defined: what a module re-exports belongs to the file behind it. A file may use what its own
-//! module, or a module around it, defines: the tree of modules is no circle. Method calls and names that a macro makes are not seen.
+//! A name counts as used where it is defined: what a module re-exports belongs to the file behind it. A file may use
+//! what its own module, or a module around it, defines: the tree of modules is no circle. Method calls and names that a
+//! macro makes are not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +44,8 @@ pub fn package_of(path: &str) -> Option<&str> {
 impl Package {
     /// Reads the files of the package at `root`, by their paths. Files of tests alone are left out.
     pub fn new(root: &str, files: &BTreeMap<String, String>) -> Package {
-        // The root of the package is `src/NAME/lib.rs`, or the file beside the folder where the folder is a module of the root package.
+        // The root of the package is `src/NAME/lib.rs`, or the file beside the folder where the folder is a module of
+        // the root package.
         let has_root = files.contains_key(&format!("{root}/lib.rs"));
         let around: Vec<String> =
             if has_root { Vec::new() } else { vec![root.rsplit('/').next().unwrap_or(root).to_owned()] };
@@ -83,7 +85,7 @@ impl Package {
     pub fn circles(&self) -> Vec<Vec<String>> {
         let uses: BTreeMap<&str, BTreeSet<&str>> =
             self.modules.values().map(|module| (module.path.as_str(), self.used_files(module))).collect();
-        let reach: BTreeMap<&str, BTreeSet<&str>> = uses.keys().map(|path| (*path, reached(path, &uses))).collect();
+        let reach: BTreeMap<&str, BTreeSet<&str>> = uses.keys().map(|path| (*path, reach_of(path, &uses))).collect();
         let mut groups: Vec<Vec<String>> = Vec::new();
         for (path, others) in reach.iter().filter(|(path, others)| others.contains(*path)) {
             let together = others.iter().filter(|other| reach[**other].contains(path));
@@ -111,7 +113,8 @@ impl Package {
         self.targets(module).into_iter().map(|(path, _)| path).collect()
     }
 
-    /// Returns the other files that a module uses, those of the modules around it left out, each with the path that names it.
+    /// Returns the other files that a module uses, those of the modules around it left out, each with the path that
+    /// names it.
     fn targets<'m>(&'m self, module: &'m Module) -> Vec<(&'m str, &'m Vec<String>)> {
         let target = |used: &'m Vec<String>| {
             let found = self.item(module, used, 0)?;
@@ -120,8 +123,8 @@ impl Package {
         module.used.iter().filter_map(target).collect()
     }
 
-    /// Returns the module that defines the item named by `path` in `from`; `None` for other packages, and for a whole module:
-    /// what is used of it is named elsewhere.
+    /// Returns the module that defines the item named by `path` in `from`; `None` for other packages, and for a whole
+    /// module: what is used of it is named elsewhere.
     fn item<'m>(&'m self, from: &'m Module, path: &[String], steps: usize) -> Option<&'m Module> {
         let (module, rest) = self.start(from, path, steps)?;
         self.walk(module, &rest, steps).filter(|_| !self.is_module(module, &rest))
@@ -152,7 +155,8 @@ impl Package {
         }
     }
 
-    /// Returns the module `name`, and `rest`. In the root package the package's folder is the first name below the root.
+    /// Returns the module `name`, and `rest`. In the root package the package's folder is the first name below the
+    /// root.
     fn below<'m>(&'m self, name: &[String], rest: &[String]) -> Option<(&'m Module, Vec<String>)> {
         let len = usize::from(name.is_empty() && !self.modules.contains_key(name)).min(rest.len());
         Some((self.modules.get(&[name, &rest[..len]].concat())?, rest[len..].to_vec()))
@@ -188,7 +192,7 @@ impl Package {
 }
 
 /// Returns all that `from` uses, itself or by way of others.
-fn reached<'p>(from: &'p str, uses: &BTreeMap<&'p str, BTreeSet<&'p str>>) -> BTreeSet<&'p str> {
+fn reach_of<'p>(from: &'p str, uses: &BTreeMap<&'p str, BTreeSet<&'p str>>) -> BTreeSet<&'p str> {
     let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
     while let Some(path) = left.pop() {
         left.extend(uses.get(path).into_iter().flatten().filter(|next| seen.insert(**next)));
@@ -212,7 +216,7 @@ fn without_tests(code: &str) -> String {
 }
 
 /// Returns the names of the modules with a file that are declared for tests alone.
-fn test_modules(text: &str) -> Vec<String> {
+pub fn test_modules(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let declared = |pair: &[&str]| {
         let name = pair[1].rsplit_once("mod ")?.1.strip_suffix(';')?;
@@ -350,7 +354,7 @@ fn identifier(text: &str) -> String {
 }
 
 /// Returns the files in circles of the package at `root`, given as paths and texts.
-fn found(root: &str, files: &[(&str, &str)]) -> Vec<String> {
+fn circles_in(root: &str, files: &[(&str, &str)]) -> Vec<String> {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
     Package::new(root, &files).circles().concat()
 }
@@ -366,7 +370,7 @@ fn circles_are_found_by_paths_groups_and_aliases() {
     ] {
         let files = [("src/a.rs", "mod b;\nmod c;\nmod d;"), ("src/a/b.rs", b), ("src/a/c.rs", c)];
         let files = [&files[..], &[("src/a/d.rs", "use super::b::B;")]].concat();
-        assert_eq!(found("src/a", &files), ["src/a/b.rs", "src/a/c.rs"], "{b}: {c}");
+        assert_eq!(circles_in("src/a", &files), ["src/a/b.rs", "src/a/c.rs"], "{b}: {c}");
     }
 }
 
@@ -377,7 +381,7 @@ fn a_package_is_one_module_wherever_its_root_is() {
         let files = [("lib.rs", "mod b;\nmod c;"), ("b.rs", b), ("c.rs", ""), ("c/d.rs", c)];
         let paths = files.map(|(name, text)| (format!("{root}/{name}"), text));
         let files: Vec<(&str, &str)> = paths.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-        assert_eq!(found(root, &files), [format!("{root}/b.rs"), format!("{root}/c/d.rs")]);
+        assert_eq!(circles_in(root, &files), [format!("{root}/b.rs"), format!("{root}/c/d.rs")]);
     }
     for (path, expect) in [
         ("src/a.rs", Some("src/a")),
@@ -397,12 +401,16 @@ fn a_name_counts_where_it_is_defined_and_the_tree_is_no_circle() {
         ("src/a/b.rs", "use super::A;\npub struct B;\nfn g() {}"),
         ("src/a/c.rs", "use super::{A, B};\npub struct C;"),
     ];
-    assert_eq!(found("src/a", &tree), [""; 0], "a parent and its children; one child by way of the parent");
+    assert_eq!(circles_in("src/a", &tree), [""; 0], "a parent and its children; one child by way of the parent");
     let mut files = tree;
     files[1].1 = "use super::C;\npub struct B;";
-    assert_eq!(found("src/a", &files), ["src/a/b.rs", "src/a/c.rs"], "by the parent's re-exports, one of them a glob");
+    assert_eq!(
+        circles_in("src/a", &files),
+        ["src/a/b.rs", "src/a/c.rs"],
+        "by the parent's re-exports, one of them a glob"
+    );
     files[1].1 = "pub struct B;\n#[cfg(test)]\nuse super::C;\n#[cfg(test)]\nmod tests {\n    use crate::a::C;\n}";
-    assert_eq!(found("src/a", &files), [""; 0], "tests do not count");
+    assert_eq!(circles_in("src/a", &files), [""; 0], "tests do not count");
 }
 
 #[test]
@@ -413,5 +421,5 @@ fn a_circle_may_go_through_a_parent_of_others() {
         ("src/a/y.rs", "mod p;\npub fn f() { p::g() }"),
         ("src/a/y/p.rs", "use crate::a::x::X;"),
     ];
-    assert_eq!(found("src/a", &files), ["src/a/x.rs", "src/a/y.rs", "src/a/y/p.rs"]);
+    assert_eq!(circles_in("src/a", &files), ["src/a/x.rs", "src/a/y.rs", "src/a/y/p.rs"]);
 }
