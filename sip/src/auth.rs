@@ -1,4 +1,5 @@
-//! Digest authentication, as client and as server: RFC 7616 with the algorithms of RFC 8760, and RFC 2069's form without qop.
+//! Digest authentication, as client and as server: RFC 7616 with the algorithms of RFC 8760, and RFC 2069's form
+//! without qop.
 //!
 //! No secret appears in `Debug` output or in an error.
 //!

@@ -125,8 +125,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes one whole message of somebody who has nothing to do with a call and is not expected. What strangers begin takes
-    /// a part of the transactions and calls at most.
+    /// Takes one whole message of somebody who has nothing to do with a call and is not expected. What strangers begin
+    /// takes a part of the transactions and calls at most.
     pub fn receive_stranger(&mut self, now: Time, from: Hop, message: &[u8]) {
         self.is_stranger = true;
         self.receive(now, from, message);
@@ -169,7 +169,8 @@ impl Endpoint {
         self.calls.is_empty() && self.clients.is_empty() && self.servers.is_empty()
     }
 
-    // --- for the user agent ---------------------------------------------------------------------------------------------
+    // --- for the user agent
+    // ---------------------------------------------------------------------------------------------
 
     pub(crate) fn event(&mut self, call: CallKey, event: CallEvent) {
         self.out.push_back(Output::Event(call, event));
@@ -256,7 +257,8 @@ impl Endpoint {
         self.send_response(now, key, response);
     }
 
-    // --- messages -------------------------------------------------------------------------------------------------------
+    // --- messages
+    // -------------------------------------------------------------------------------------------------------
 
     fn request(&mut self, now: Time, from: Hop, mut request: Request) {
         let Ok(via) = request.headers.top_via() else { return };
@@ -361,7 +363,8 @@ impl Endpoint {
         }
     }
 
-    // --- timers ---------------------------------------------------------------------------------------------------------
+    // --- timers
+    // ---------------------------------------------------------------------------------------------------------
 
     fn client_timer(&mut self, now: Time, key: TransactionKey) {
         let Some(client) = self.clients.get_mut(&key) else { return };

@@ -1,5 +1,5 @@
-//! Tags, branches, Call-IDs and cnonces: unguessable without the seed, repeatable with it (RFC 3261 19.3). Also the names
-//! of calls and transactions.
+//! Tags, branches, Call-IDs and cnonces: unguessable without the seed, repeatable with it (RFC 3261 19.3). Also the
+//! names of calls and transactions.
 
 use std::sync::Arc;
 

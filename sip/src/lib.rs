@@ -6,13 +6,14 @@
 //! receive(now, from, message) | tick(now) | invite(..) | answer(..) | hangup(..)       then poll() until None
 //! ```
 //!
-//! It opens no socket, reads no clock, resolves no name, spawns nothing and draws no ambient randomness: the same seed and
-//! the same inputs give the same bytes. It knows nothing of media beyond SDP.
+//! It opens no socket, reads no clock, resolves no name, spawns nothing and draws no ambient randomness: the same seed
+//! and the same inputs give the same bytes. It knows nothing of media beyond SDP.
 //!
 //! From the bottom up: [`parse`], [`header`] and [`message`] (RFC 3261 7 and 25), [`uri`] (19), `transaction` (17, RFC
-//! 6026), `dialog` (12), [`hop`] (transports and connections), `call` (state and events of a call), [`endpoint`] (which request
-//! goes where), [`useragent`] (the rules of a call: 8, 9, 13, 15), [`registration`] (lines to providers). Beside them: [`auth`] (RFC 7616, 8760) and [`sdp`] (RFC 8866,
-//! 3264). Bytes from the network never panic and never grow anything without a limit.
+//! 6026), `dialog` (12), [`hop`] (transports and connections), `call` (state and events of a call), [`endpoint`] (which
+//! request goes where), [`useragent`] (the rules of a call: 8, 9, 13, 15), [`registration`] (lines to providers).
+//! Beside them: [`auth`] (RFC 7616, 8760) and [`sdp`] (RFC 8866, 3264). Bytes from the network never panic and never
+//! grow anything without a limit.
 //!
 //! A call in virtual time, answered and ended:
 //!

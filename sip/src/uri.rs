@@ -1,4 +1,5 @@
-//! Addresses: `sip:`, `sips:` (RFC 3261 19.1) and `tel:` (RFC 3966), and the `;name=value` lists they share with headers.
+//! Addresses: `sip:`, `sips:` (RFC 3261 19.1) and `tel:` (RFC 3966), and the `;name=value` lists they share with
+//! headers.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -169,7 +170,8 @@ pub fn escape_user(text: &str) -> String {
     out
 }
 
-/// Splits `host[:port]`, where host is a name, an IPv4 address or a bracketed IPv6 reference; blanks around are allowed.
+/// Splits `host[:port]`, where host is a name, an IPv4 address or a bracketed IPv6 reference; blanks around are
+/// allowed.
 pub(crate) fn split_host_port(text: &str) -> Option<(&str, Option<u16>)> {
     let text = text.trim();
     let end = if text.starts_with('[') { text.find(']')? + 1 } else { text.find(':').unwrap_or(text.len()) };

@@ -1,9 +1,10 @@
-//! The user agent: calls as caller and as answerer (RFC 3261 8, 9, 13, 14, 15), on top of [`Endpoint`](crate::Endpoint).
+//! The user agent: calls as caller and as answerer (RFC 3261 8, 9, 13, 14, 15), on top of
+//! [`Endpoint`](crate::Endpoint).
 //!
-//! This file has the order of a driver to place a call; the state of a call and its events are in `call`. `caller` places
-//! calls, `answerer` takes them, `prack` makes provisional responses reliable (RFC 3262), `offer` is for an INVITE without
-//! an offer. Parts that both sides share once a dialog exists: `indialog`, `change` (re-INVITE, UPDATE), `timers` (RFC
-//! 4028), `transfer`, `digits`, `login`, `notice`, and `connection` for the connections in use.
+//! This file has the order of a driver to place a call; the state of a call and its events are in `call`. `caller`
+//! places calls, `answerer` takes them, `prack` makes provisional responses reliable (RFC 3262), `offer` is for an
+//! INVITE without an offer. Parts that both sides share once a dialog exists: `indialog`, `change` (re-INVITE, UPDATE),
+//! `timers` (RFC 4028), `transfer`, `digits`, `login`, `notice`, and `connection` for the connections in use.
 
 use std::time::Duration;
 
@@ -37,7 +38,8 @@ pub struct Invite {
     pub target: Uri,
     /// Place that the INVITE goes to: that of the target, or of an outbound proxy.
     pub destination: Hop,
-    /// Places that are tried in this order when nobody answers there, it cannot be reached, or it answers 503 (RFC 3263 4.3).
+    /// Places that are tried in this order when nobody answers there, it cannot be reached, or it answers 503 (RFC 3263
+    /// 4.3).
     pub alternatives: Vec<Hop>,
     /// User part of From and Contact, unescaped.
     pub from_user: String,

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 /// Use of secure RTP in calls.
 ///
-/// Its keys come in the session description (RFC 4568), and are then as secret as the signalling, or from a DTLS handshake
-/// (RFC 5763).
+/// Its keys come in the session description (RFC 4568), and are then as secret as the signalling, or from a DTLS
+/// handshake (RFC 5763).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Encryption {

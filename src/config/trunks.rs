@@ -186,7 +186,8 @@ impl Trunk {
         format!("sip:{}{}", self.place(), self.transport_parameter())
     }
 
-    /// Returns the address of the outbound proxy as a URI without a user; `None` where there is none, or where it is the host itself.
+    /// Returns the address of the outbound proxy as a URI without a user; `None` where there is none, or where it is
+    /// the host itself.
     pub fn proxy_uri(&self) -> Option<String> {
         let proxy = self.outbound_proxy.as_ref().filter(|proxy| **proxy != self.place());
         proxy.map(|proxy| format!("sip:{proxy}{}", self.transport_parameter()))

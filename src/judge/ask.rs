@@ -86,8 +86,8 @@ pub async fn ask<T>(
     ask_text(model, request, REPEATS, |text| read_object(text, read)).await
 }
 
-/// Asks for a `T`, once more when what comes does not fit. The answer is walked along the schema of `T` like everything that comes
-/// from outside. `check` refuses what a schema cannot say, in words for the model.
+/// Asks for a `T`, once more when what comes does not fit. The answer is walked along the schema of `T` like everything
+/// that comes from outside. `check` refuses what a schema cannot say, in words for the model.
 ///
 /// # Errors
 /// [`Error::Unavailable`] when the model cannot be reached, or answers twice what does not fit.

@@ -70,7 +70,8 @@ impl Found {
         Found { status: Status::Untold, measured, reason: Some(reason.into()), at_ms: None }
     }
 
-    /// Returns the finding, unknown in the place of passed where nothing was counted since the agent did nothing at all.
+    /// Returns the finding, unknown in the place of passed where nothing was counted since the agent did nothing at
+    /// all.
     fn unless_idle(self, grounds: &Grounds<'_>) -> Found {
         let is_none = self.measured.as_f64() == Some(0.0);
         match self.status {
@@ -320,7 +321,8 @@ fn metric(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
     }
 }
 
-/// Returns the finding on a metric of which something is not known: it is told where every possible value says the same.
+/// Returns the finding on a metric of which something is not known: it is told where every possible value says the
+/// same.
 fn open_metric(open: &OpenMetric, value: Option<&Value>, expected: &Expectation) -> Found {
     let measured = value.cloned().unwrap_or_default();
     let is_outside = |[least, most]: [f64; 2]| {
@@ -384,8 +386,8 @@ fn check_heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Fo
     }
 }
 
-/// Returns the doubtful words in whose place the wanted ones may have been said. Words that are not wanted are not looked for: few
-/// doubtful words are just these.
+/// Returns the doubtful words in whose place the wanted ones may have been said. Words that are not wanted are not
+/// looked for: few doubtful words are just these.
 fn doubt<'e>(
     words: &str,
     expected: &Expectation,
@@ -437,7 +439,8 @@ fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall], moments: &
     Found::of(passes(count), json!(count), why).at(at_ms)
 }
 
-/// Milliseconds from the end of the Digital Human's last words or keys before `at_ms`, or from connect; 0 while they last.
+/// Milliseconds from the end of the Digital Human's last words or keys before `at_ms`, or from connect; 0 while they
+/// last.
 fn after_own_words_ms(at_ms: i64, own: &[Own]) -> i64 {
     // A message that goes out in the same millisecond is not what the tool was called for.
     let is_before = |own: &&Own| own.from / PER_MS < at_ms || (own.from < own.to && own.from / PER_MS == at_ms);

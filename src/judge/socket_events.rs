@@ -6,7 +6,8 @@ use serde_json::Value;
 use crate::transport::websocket::RATE_MISMATCH;
 use crate::transport::websocket::port::AUDIO_NOT_PLAYED;
 
-/// Returns the text for a person about a sampling rate that the agent's audio does not seem to have; `None`: there is no doubt.
+/// Returns the text for a person about a sampling rate that the agent's audio does not seem to have; `None`: there is
+/// no doubt.
 pub fn rate_mismatch(timeline: &[TimelineEntry]) -> Option<&str> {
     find(timeline, RATE_MISMATCH).map(|data| data["message"].as_str().unwrap_or(RATE_MISMATCH))
 }

@@ -1,5 +1,5 @@
-//! espeak-ng (Debian `espeak-ng`): all other languages and accents. Only its command line and its measured figures; running
-//! it is [`super::speech`]'s.
+//! espeak-ng (Debian `espeak-ng`): all other languages and accents. Only its command line and its measured figures;
+//! running it is [`super::speech`]'s.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! flite (Debian `flite`): American and Scottish English, clear enough for recognizers. Only its command line and its voices'
-//! measured figures; running it is [`super::speech`]'s.
+//! flite (Debian `flite`): American and Scottish English, clear enough for recognizers. Only its command line and its
+//! voices' measured figures; running it is [`super::speech`]'s.
 
 use std::path::Path;
 

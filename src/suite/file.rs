@@ -1,4 +1,5 @@
-//! The words of a suite: what it connects to, what it starts, and its scenarios, each as a Digital Human and a simulation of the API.
+//! The words of a suite: what it connects to, what it starts, and its scenarios, each as a Digital Human and a
+//! simulation of the API.
 
 use std::path::Path;
 use std::sync::LazyLock;

@@ -45,8 +45,8 @@ impl Login {
         self.who = None;
     }
 
-    /// Takes the challenges of a 401 or 407; false when they cannot be answered, or when the credentials were refused. `answered`
-    /// has those of the same request.
+    /// Takes the challenges of a 401 or 407; false when they cannot be answered, or when the credentials were refused.
+    /// `answered` has those of the same request.
     pub(crate) fn learn(&mut self, response: &Response, answered: &mut Challenged) -> bool {
         let challenges = Challenge::parse_all(&response.headers);
         if self.who.is_none() || challenges.is_empty() {

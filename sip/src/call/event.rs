@@ -61,7 +61,8 @@ pub enum CallEvent {
         /// To-tag of the branch that offers.
         tag: String,
     },
-    /// The PRACK of a reliable provisional response of this side came; `sdp` is the answer to an offer that was made in it.
+    /// The PRACK of a reliable provisional response of this side came; `sdp` is the answer to an offer that was made in
+    /// it.
     RingConfirmed {
         /// Description in the PRACK's body; `None` without one.
         sdp: Option<String>,
@@ -136,7 +137,8 @@ pub enum CallEvent {
         /// Reason for which the description was refused.
         why: Option<Refusal>,
     },
-    /// The connection that an established call was signalled by is closed. The call goes on; its next request opens another one.
+    /// The connection that an established call was signalled by is closed. The call goes on; its next request opens
+    /// another one.
     ConnectionLost,
     /// A fact that changes nothing of the call.
     Notice(Notice),
@@ -197,7 +199,8 @@ impl CallEnd {
 /// Something that changes nothing of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A request of more than 1300 bytes goes by datagram, where TCP should be used (RFC 3261 18.1.1). It is told once in a call.
+    /// A request of more than 1300 bytes goes by datagram, where TCP should be used (RFC 3261 18.1.1). It is told once
+    /// in a call.
     Oversized {
         /// Length of the request in bytes.
         bytes: usize,
@@ -213,8 +216,8 @@ pub enum Notice {
         /// Reason phrase of its answer, or the reason for which there is none.
         text: String,
     },
-    /// The other side repeats its answer although the ACK is sent each time: it does not arrive (RFC 3261 13.3.1.4). It is told once
-    /// in a call.
+    /// The other side repeats its answer although the ACK is sent each time: it does not arrive (RFC 3261 13.3.1.4). It
+    /// is told once in a call.
     AnswerRepeated {
         /// Place that the ACK goes to.
         to: Hop,

@@ -74,7 +74,8 @@ impl Endpoint {
         key
     }
 
-    /// Returns the way of an ACK of `bytes` bytes that belongs to `invite`: by TCP when it is too large and the INVITE went so.
+    /// Returns the way of an ACK of `bytes` bytes that belongs to `invite`: by TCP when it is too large and the INVITE
+    /// went so.
     pub(crate) fn way_of_ack(&self, invite: &Request, to: Hop, bytes: usize) -> Hop {
         let by_tcp = || invite.headers.top_via().is_ok_and(|via| via.transport == Transport::Tcp.name());
         match to.transport {

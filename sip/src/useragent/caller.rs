@@ -152,8 +152,8 @@ impl Endpoint {
         self.transmit_invite(now, key);
     }
 
-    /// Sends the INVITE to the next place that may be tried, as a new transaction and else as it was (RFC 3263 4.3). False when there is
-    /// none, and when it is too late.
+    /// Sends the INVITE to the next place that may be tried, as a new transaction and else as it was (RFC 3263 4.3).
+    /// False when there is none, and when it is too late.
     fn try_next(&mut self, now: Time, key: CallKey) -> bool {
         let Some(Call { stage: CallStage::Pending, side: DialogSide::Caller(caller), secure, .. }) =
             self.calls.get_mut(&key)
@@ -348,7 +348,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes the call of a 2xx that was acknowledged, by what was agreed on before or by its answer; ends it when there is none.
+    /// Takes the call of a 2xx that was acknowledged, by what was agreed on before or by its answer; ends it when there
+    /// is none.
     fn connect(
         &mut self,
         now: Time,

@@ -155,7 +155,8 @@ impl Endpoint {
         self.send_prack(now, key, at, (rseq, seq), None);
     }
 
-    /// ACKs a 2xx to an INVITE of this side in its dialog, with the INVITE's CSeq number and credentials (RFC 3261 13.2.2.4).
+    /// ACKs a 2xx to an INVITE of this side in its dialog, with the INVITE's CSeq number and credentials (RFC 3261
+    /// 13.2.2.4).
     pub(super) fn acknowledge(&mut self, key: CallKey, at: usize, invite: &Request, sdp: Option<&str>) {
         let Ok(cseq) = invite.headers.cseq() else { return };
         let Some(fork) = self.calls.get(&key).and_then(|call| call.dialogs.get(at)) else { return };
@@ -392,7 +393,8 @@ impl Call {
         self.change.as_ref().is_some_and(|change| change.transaction.is_some() && change.offer.is_some())
     }
 
-    /// Returns `sdp` with this session's number and its next version (RFC 3264 8) in the `o=` line; all else as written.
+    /// Returns `sdp` with this session's number and its next version (RFC 3264 8) in the `o=` line; all else as
+    /// written.
     fn renumber(&mut self, at: usize, sdp: &str) -> String {
         let Ok(own) = Session::parse(self.own(at)) else { return sdp.to_owned() };
         self.version += 1;

@@ -1,5 +1,5 @@
-//! Facts of a call that change nothing, and that its owner may tell: a request too large for a datagram, a place that did not take
-//! the call, an answer that is repeated.
+//! Facts of a call that change nothing, and that its owner may tell: a request too large for a datagram, a place that
+//! did not take the call, an answer that is repeated.
 
 use crate::call::{CallEvent, CallStage, Notice};
 use crate::endpoint::Endpoint;

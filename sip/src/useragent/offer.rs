@@ -1,4 +1,5 @@
-//! Calls whose INVITE has no offer, on the caller's side: the other side offers, and the ACK or the PRACK answers (RFC 3264 4).
+//! Calls whose INVITE has no offer, on the caller's side: the other side offers, and the ACK or the PRACK answers (RFC
+//! 3264 4).
 
 use super::reason;
 use crate::call::{Call, CallEnd, CallEvent, CallStage, Carrier, EndKind, Offered};
@@ -10,8 +11,8 @@ use crate::time::Time;
 use crate::transaction::T1_64;
 
 impl Endpoint {
-    /// Answers [`CallEvent::Offered`] with the description `sdp`, in the ACK or in the PRACK. False, and nothing is sent, when no
-    /// offer waits or when `sdp` is no answer to it.
+    /// Answers [`CallEvent::Offered`] with the description `sdp`, in the ACK or in the PRACK. False, and nothing is
+    /// sent, when no offer waits or when `sdp` is no answer to it.
     pub fn answer_offer(&mut self, now: Time, call: CallKey, sdp: String) -> bool {
         let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage != CallStage::Over) else {
             return false;

@@ -149,7 +149,8 @@ impl Endpoint {
         None
     }
 
-    // --- the caller's side ----------------------------------------------------------------------------------------------
+    // --- the caller's side
+    // ----------------------------------------------------------------------------------------------
 
     /// Sends the PRACK of the reliable response with this RSeq number to the INVITE with `seq`, with the answer to its
     /// offer or without.
@@ -188,8 +189,8 @@ impl Endpoint {
 }
 
 impl Call {
-    /// Takes a reliable response in one of the dialogs: false for a repetition, for one that came before its turn, and while too many
-    /// PRACKs are on their way (RFC 3262 4).
+    /// Takes a reliable response in one of the dialogs: false for a repetition, for one that came before its turn, and
+    /// while too many PRACKs are on their way (RFC 3262 4).
     pub(super) fn take_reliable(&mut self, at: usize, seq: u32, rseq: u32) -> bool {
         let Some(fork) = self.dialogs.get_mut(at) else { return false };
         let in_turn = match fork.rseq {

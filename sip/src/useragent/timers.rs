@@ -19,8 +19,9 @@ const SHORTEST_S: u32 = 10;
 const PAUSE: Duration = Duration::from_secs(2);
 
 impl Endpoint {
-    /// Asks for session timers (RFC 4028) of this many seconds, at least 90, in the calls that are made from now on; `None`, as at
-    /// the start: only when the other side asks. Calls in which a timer runs are refreshed, or end when nobody refreshes them.
+    /// Asks for session timers (RFC 4028) of this many seconds, at least 90, in the calls that are made from now on;
+    /// `None`, as at the start: only when the other side asks. Calls in which a timer runs are refreshed, or end when
+    /// nobody refreshes them.
     pub fn ask_session_interval(&mut self, seconds: Option<u32>) {
         self.session_s = seconds.map(|seconds| seconds.max(LEAST_S));
     }

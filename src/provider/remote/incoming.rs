@@ -114,7 +114,7 @@ impl Incoming {
         self.flow.finish().await
     }
 
-    /// Goes on as what the first bytes are.
+    /// Takes the kind of audio that the first bytes show.
     async fn turn_to(&mut self, look: Look) -> Result<(), Failure> {
         let State::Begun(held) = &mut self.state else { return Ok(()) };
         let held = match look {

@@ -1,5 +1,5 @@
-//! A synthesizer reached by the network: which of its voices a caller gets, how fast and how loud that voice is, learnt from
-//! what it said before.
+//! A synthesizer reached by the network: which of its voices a caller gets, how fast and how loud that voice is, learnt
+//! from what it said before.
 
 use std::collections::{BTreeMap, HashMap};
 
