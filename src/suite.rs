@@ -11,6 +11,7 @@ pub mod junit;
 pub mod lines;
 pub mod mask;
 mod reading;
+mod scenario;
 pub mod spawn;
 pub mod stats;
 pub mod table;

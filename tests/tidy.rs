@@ -1,9 +1,10 @@
-//! The rules that no compiler keeps: which module may know which, what is documented, how long a file is, who reads a clock.
-//! Each rule is a function of a path and a text, and a test shows that it refuses a bad one.
+//! The rules that no compiler keeps: which module may know which, what is documented, how long a file is, who reads a
+//! clock. Each rule is a function of a path and a text, and a test shows that it refuses a bad one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+mod circles;
 mod groups;
 mod language;
 mod linked;
@@ -157,7 +158,8 @@ fn opening(path: &str, text: &str) -> Vec<String> {
     if text.starts_with("//!") { Vec::new() } else { vec![format!("{path}:1: says not what it is (//!)")] }
 }
 
-// Not the lint `missing_docs`: it passes over items of private modules, and wants a docstring for every field of a variant too.
+// Not the lint `missing_docs`: it passes over items of private modules, and wants a docstring for every field of a
+// variant too.
 fn has_docs(path: &str, text: &str) -> Vec<String> {
     if scan::is_test(path) || !(path.starts_with("sip/src/") || path.starts_with("media/src/")) {
         return Vec::new();
@@ -329,7 +331,8 @@ fn read_file(path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Paths of the files with one of these endings, from the root of the tree; build output and hidden folders are left out.
+/// Paths of the files with one of these endings, from the root of the tree; build output and hidden folders are left
+/// out.
 fn tree(endings: &[&str]) -> Vec<String> {
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];

@@ -1,5 +1,5 @@
-//! Second-order filter sections, and the two noises that are made by filtering white noise. Not a filter design library:
-//! only the Butterworth low-pass and high-pass and the resonators that impairment, noise and loudness need.
+//! Second-order filter sections, and the two noises that are made by filtering white noise. Not a filter design
+//! library: only the Butterworth low-pass and high-pass and the resonators that impairment, noise and loudness need.
 
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
 

@@ -260,8 +260,8 @@ impl Call {
         matches!(self.leg, Some(Leg::Pcm(_)))
     }
 
-    /// Returns the samples of 16 kHz that were heard of the frames that came, or dropped by [`Input::ClearFrames`]: a feeder
-    /// keeps at most one second ahead of it.
+    /// Returns the samples of 16 kHz that were heard of the frames that came, or dropped by [`Input::ClearFrames`]: a
+    /// feeder keeps at most one second ahead of it.
     pub fn frames_heard(&self) -> u64 {
         if let Some(Leg::Pcm(leg)) = &self.leg { leg.heard_samples() } else { 0 }
     }

@@ -1,5 +1,5 @@
-//! Finished pieces of audio in memory: reads WAV files of any common kind (also hostile ones), writes plain ones, and finds
-//! the beginning and end of the words in a clip. The growing file of a call is made in `recording`.
+//! Finished pieces of audio in memory: reads WAV files of any common kind (also hostile ones), writes plain ones, and
+//! finds the beginning and end of the words in a clip. The growing file of a call is made in `recording`.
 //!
 //! A WAV file of two channels, read as one clip at 16 kHz:
 //!
@@ -43,9 +43,9 @@ pub struct Clip {
 }
 
 impl Clip {
-    /// Reads a WAV file (RIFF, RIFX, RF64, WAVE_FORMAT_EXTENSIBLE too): PCM of 8, 16, 24 or 32 bits, float of 32 or 64 bits,
-    /// G.711. Data that ends early, or whose length was never filled in, is read as far as it goes; of joined files those are
-    /// read that have the first one's rate. Memory stays in proportion to `bytes`.
+    /// Reads a WAV file (RIFF, RIFX, RF64, WAVE_FORMAT_EXTENSIBLE too): PCM of 8, 16, 24 or 32 bits, float of 32 or 64
+    /// bits, G.711. Data that ends early, or whose length was never filled in, is read as far as it goes; of joined
+    /// files those are read that have the first one's rate. Memory stays in proportion to `bytes`.
     pub fn from_wav(bytes: &[u8]) -> Result<Clip, ClipError> {
         let sections = wav::sections(bytes)?.sections;
         let rate_hz = sections.first().map_or(RATE_HZ, |section| section.format.rate_hz);

@@ -89,7 +89,8 @@ pub struct EchoFigures {
     pub erl_db: f64,
 }
 
-/// Finds the other side's speech in a channel that may carry this side's own. Allocates nothing after [`EchoGuard::new`].
+/// Finds the other side's speech in a channel that may carry this side's own. Allocates nothing after
+/// [`EchoGuard::new`].
 pub struct EchoGuard {
     vad: VoiceActivity,
     sent: Ring<SENT>,

@@ -1,5 +1,6 @@
-//! The discrete Fourier transform of short blocks: Stockham's autosorting form in radices 8 and 4, which reorders nothing, eight
-//! neighbours at a time. No streams, no windows. The order of its sums is fixed: equal on every processor.
+//! The discrete Fourier transform of short blocks: Stockham's autosorting form in radices 8 and 4, which reorders
+//! nothing, eight neighbours at a time. No streams, no windows. The order of its sums is fixed: equal on every
+//! processor.
 //!
 //! 512 values take 0.41 us; radix 4 in loops left to the compiler took 1.66. A library's order of sums depends on the
 //! processor's instructions, and the same seed has to give the same call everywhere.

@@ -1,8 +1,8 @@
-//! Formants moved up or down while pitch and speed stay: another vocal tract with the same words. For whole pieces of speech,
-//! not for ticks.
+//! Formants moved up or down while pitch and speed stay: another vocal tract with the same words. For whole pieces of
+//! speech, not for ticks.
 //!
-//! Each short block's spectral envelope, its cepstrum's first coefficients (Oppenheim and Schafer, homomorphic filtering of
-//! speech), is stretched in frequency; the harmonics under it stay where they are.
+//! Each short block's spectral envelope, its cepstrum's first coefficients (Oppenheim and Schafer, homomorphic
+//! filtering of speech), is stretched in frequency; the harmonics under it stay where they are.
 
 use crate::fft::{self, Fft};
 

@@ -1,5 +1,5 @@
-//! Named audio quality of the sent audio: band limit, clipping, added noise and dropouts. Loss and jitter of packets are
-//! not here: they act on packets, this acts on frames.
+//! Named audio quality of the sent audio: band limit, clipping, added noise and dropouts. Loss and jitter of packets
+//! are not here: they act on packets, this acts on frames.
 
 use crate::biquad::{self, Biquad};
 use crate::frame::{FRAME, Frame, RATE_HZ};
@@ -174,8 +174,8 @@ impl Dropouts {
     }
 
     fn draw(&mut self) {
-        // The free time: what the dropouts and the distances (one before each) leave. Sorted uniform points in it are a uniform
-        // choice among all allowed places.
+        // The free time: what the dropouts and the distances (one before each) leave. Sorted uniform points in it are a
+        // uniform choice among all allowed places.
         let free = f64::from(WINDOW - self.count as u32 * (APART + DROPOUT));
         let mut points = [f64::MAX; AudioQuality::MOST_DROPOUTS];
         points[..self.count].fill_with(|| self.places.range(0.0, free));
@@ -199,7 +199,7 @@ impl Dropouts {
         self.pass();
     }
 
-    /// Goes on by one frame.
+    /// Moves the place in the window one frame on.
     fn pass(&mut self) {
         self.at += FRAME as u32;
         if self.at == WINDOW {

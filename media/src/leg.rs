@@ -1,7 +1,7 @@
 //! Media of one side in both directions, over any carrier: 16 kHz frames in and out, with positions.
 //!
-//! Two kinds: [`RtpLeg`] makes and reads RTP packets, [`PcmLeg`] takes and gives frames of linear PCM, which a message channel
-//! or a media room carries. A leg knows no sockets and no clock.
+//! Two kinds: [`RtpLeg`] makes and reads RTP packets, [`PcmLeg`] takes and gives frames of linear PCM, which a message
+//! channel or a media room carries. A leg knows no sockets and no clock.
 //!
 //! Positions count samples of 16 kHz from the origin, which is the moment of the answer.
 
@@ -129,8 +129,8 @@ impl LegParams {
         }
     }
 
-    /// Returns the sampling rate of the other side's audio at its source, in Hz: a recognizer hears at most half of it as
-    /// frequencies.
+    /// Returns the sampling rate of the other side's audio at its source, in Hz: a recognizer hears at most half of it
+    /// as frequencies.
     pub fn heard_rate_hz(&self) -> u32 {
         match self {
             LegParams::Rtp(media) => media.codec.rate_hz(),
@@ -192,7 +192,7 @@ impl Leg {
         }
     }
 
-    /// Goes on with parameters that were settled anew. Returns false, and changes nothing, where that is not possible.
+    /// Takes parameters that were settled anew. Returns false, and changes nothing, where that is not possible.
     pub fn renegotiate(&mut self, params: LegParams) -> bool {
         match (self, params) {
             (Leg::Rtp(leg), LegParams::Rtp(media)) => leg.renegotiate(media),
@@ -201,7 +201,7 @@ impl Leg {
         }
     }
 
-    /// Goes on with the keys of RTP, and those of reports where they are others, that handshakes have brought.
+    /// Takes the keys of RTP, and those of reports where they are others, that handshakes have brought.
     pub fn take_keys(&mut self, rtp: Option<&SrtpParams>, reports: Option<&SrtpParams>) {
         if let Leg::Rtp(leg) = self {
             rtp.into_iter().for_each(|keys| leg.take_keys(keys));
@@ -244,7 +244,8 @@ impl Leg {
         Some((what.code(), what.why(leg.params().codec, leg.params().receive_payload_type)))
     }
 
-    /// Sends `digit` as a telephone event from the next tick on, for `duration_ms`. Returns false when that is not possible.
+    /// Sends `digit` as a telephone event from the next tick on, for `duration_ms`. Returns false when that is not
+    /// possible.
     pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
         match self {
             Leg::Rtp(leg) => leg.start_event(digit, duration_ms),

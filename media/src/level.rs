@@ -1,7 +1,7 @@
 //! Levels: RMS, active speech level (ITU-T P.56 method B), gain, and the smooth [`Limiter`].
 //!
-//! dBov is relative to a full-scale square wave (ITU-T G.100.1): a full-scale sine is -3 dBov. dBFS, used for peaks alone,
-//! is relative to the largest sample.
+//! dBov is relative to a full-scale square wave (ITU-T G.100.1): a full-scale sine is -3 dBov. dBFS, used for peaks
+//! alone, is relative to the largest sample.
 
 /// Active level to which speech is brought.
 pub const SPEECH_LEVEL_DBOV: f64 = -26.0;
@@ -104,8 +104,8 @@ pub fn gain(pcm: &mut [i16], db: f64) {
     }
 }
 
-/// Brings clean speech at `rate_hz` to [`SPEECH_LEVEL_DBOV`], with at most 20 dB of gain either way and its peaks limited
-/// smoothly to -3 dBFS. Silence stays as it is. Returns the gain in dB.
+/// Brings clean speech at `rate_hz` to [`SPEECH_LEVEL_DBOV`], with at most 20 dB of gain either way and its peaks
+/// limited smoothly to -3 dBFS. Silence stays as it is. Returns the gain in dB.
 pub fn to_speech_level(pcm: &mut [i16], rate_hz: u32) -> f64 {
     let Some(active) = active_level_dbov(pcm, rate_hz) else { return 0.0 };
     let gain_db = (SPEECH_LEVEL_DBOV - active.level_dbov).clamp(-MOST_GAIN_DB, MOST_GAIN_DB);
@@ -119,11 +119,11 @@ fn factor(db: f64) -> f64 {
     10f64.powf(db / 20.0)
 }
 
-/// Keeps sums of audio below a peak by turning them down smoothly. What is below the peak passes bit-exactly, without delay,
-/// once an earlier peak is 100 ms past.
+/// Keeps sums of audio below a peak by turning them down smoothly. What is below the peak passes bit-exactly, without
+/// delay, once an earlier peak is 100 ms past.
 ///
-/// The gain falls within the 16 samples before a peak and recovers over at most 100 ms (at 16 kHz). A peak in the first 16
-/// samples of a block could not be foreseen: what is above the limit while the gain falls is clipped.
+/// The gain falls within the 16 samples before a peak and recovers over at most 100 ms (at 16 kHz). A peak in the first
+/// 16 samples of a block could not be foreseen: what is above the limit while the gain falls is clipped.
 #[derive(Clone, Debug)]
 pub struct Limiter {
     limit: f32,

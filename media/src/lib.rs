@@ -1,7 +1,9 @@
-//! Sans-IO call media: frames, codecs, RTP, mixing, DTMF, voice activity, recording and the [`call::Call`] state machine.
+//! Sans-IO call media: frames, codecs, RTP, mixing, DTMF, voice activity, recording and the [`call::Call`] state
+//! machine.
 //!
 //! Nothing here reads a clock, opens a socket, spawns a thread or draws ambient randomness: time, packets and seeds are
-//! passed in, packets, frames, events and effects are handed out. A whole conversation can so be replayed in virtual time.
+//! passed in, packets, frames, events and effects are handed out. A whole conversation can so be replayed in virtual
+//! time.
 
 pub mod time;
 

@@ -1,8 +1,9 @@
-//! Tones of the telephone network: ringback, busy, reorder, special information tones, dial tone, and the beep of an answering
-//! machine (ITU-T E.180 and its supplement 2).
+//! Tones of the telephone network: ringback, busy, reorder, special information tones, dial tone, and the beep of an
+//! answering machine (ITU-T E.180 and its supplement 2).
 //!
-//! Networks differ in frequencies and cadences, so both are reported as they are heard, and the kind follows from the form alone:
-//! how long a tone sounds, how long it pauses, and whether it rises in three steps. Speech, music and digits are none of them.
+//! Networks differ in frequencies and cadences, so both are reported as they are heard, and the kind follows from the
+//! form alone: how long a tone sounds, how long it pauses, and whether it rises in three steps. Speech, music and
+//! digits are none of them.
 
 use std::f64::consts::TAU;
 
@@ -38,7 +39,8 @@ const GREETING_MS: Sample = 1000;
 const GREETING_PAUSE_MS: Sample = 6000;
 /// Bounds of the frequency of a beep, Hz.
 const BEEP_HZ: std::ops::RangeInclusive<f64> = 350.0..=2600.0;
-/// Frequencies of special information tones (ITU-T E.180 supplement 2): nominal 950, 1400 and 1800 Hz, each within 90 Hz.
+/// Frequencies of special information tones (ITU-T E.180 supplement 2): nominal 950, 1400 and 1800 Hz, each within 90
+/// Hz.
 const RISING_HZ: [f64; 3] = [950.0, 1400.0, 1800.0];
 const RISING_OFF_HZ: f64 = 90.0;
 /// Bounds of the length of each of them: nominal 330 ms, in North America 276 or 380.

@@ -88,8 +88,8 @@ pub struct Conversation {
     pub duration: Sample,
     /// Beginning of the conversation; speech before it is not counted.
     pub start: Sample,
-    /// Position from which the time of the agent's greeting counts: the one from which it could speak. Negative where that was before
-    /// connect, and never after `start`.
+    /// Position from which the time of the agent's greeting counts: the one from which it could speak. Negative where
+    /// that was before connect, and never after `start`.
     pub greeting_from: Sample,
     /// Speech of the Digital Human.
     pub dh: Vec<Span>,
@@ -345,8 +345,8 @@ fn latencies(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::H
     metrics.time_to_first_agent_utterance = onset.map(|onset| seconds(onset - conversation.greeting_from));
 }
 
-/// Returns the onset of the agent's first turn, which is cut to the conversation: it may have begun before, when it could already
-/// speak.
+/// Returns the onset of the agent's first turn, which is cut to the conversation: it may have begun before, when it
+/// could already speak.
 fn first_onset(conversation: &Conversation, cut: Sample) -> Sample {
     let begun = conversation.agent.iter().find(|span| cut == conversation.start && span.holds(cut));
     begun.map_or(cut, |span| span.from.clamp(conversation.greeting_from.min(cut), cut))

@@ -1,7 +1,8 @@
-//! The mixer before impairment and encoding: sums the sources of one side (utterance, background noise, tones) into frames.
+//! The mixer before impairment and encoding: sums the sources of one side (utterance, background noise, tones) into
+//! frames.
 //!
-//! Sums are kept in 32 bits and limited once, at the end, so that the order of the sources does not matter and no source
-//! clips another. It allocates nothing.
+//! Sums are kept in 32 bits and limited once, at the end, so that the order of the sources does not matter and no
+//! source clips another. It allocates nothing.
 //!
 //! Words over background noise:
 //!

@@ -81,7 +81,8 @@ pub struct NetemSpec {
 /// Bytes of the IPv4 and UDP headers around each datagram.
 const HEADERS: u64 = 28;
 
-/// One direction of a network. Datagrams of equal arrival time keep their order; the same stream gives the same network.
+/// One direction of a network. Datagrams of equal arrival time keep their order; the same stream gives the same
+/// network.
 #[derive(Clone, Debug)]
 pub struct Netem {
     spec: NetemSpec,

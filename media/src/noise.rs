@@ -1,9 +1,7 @@
-//! Background noise of a caller's place: seeded, seamless loops at 16 kHz, made once and mixed under a whole call. Not the
-//! mixing itself, and not user-supplied noise files.
+//! Background noise of a caller's place: seeded, seamless loops at 16 kHz, made once and mixed under a whole call. Not
+//! the mixing itself, and not user-supplied noise files.
 
 mod babble;
-#[cfg(test)]
-mod kinds;
 mod scene;
 
 use std::sync::Arc;
@@ -132,7 +130,8 @@ fn rounded_off(x: f64) -> f64 {
 
 /// Scales a loop so that its long-term RMS in the band of a codec of `codec_rate_hz` is -26 dBov less `snr_db`.
 ///
-/// A codec of 8 kHz carries what a half-band filter leaves below 4 kHz; one of 16 kHz or more carries all. Silence stays.
+/// A codec of 8 kHz carries what a half-band filter leaves below 4 kHz; one of 16 kHz or more carries all. Silence
+/// stays.
 pub fn level_for(noise: &mut [i16], snr_db: f64, codec_rate_hz: u32) {
     let gain = gain_for(noise, snr_db, codec_rate_hz);
     for x in noise {
@@ -177,6 +176,8 @@ fn half_band_power(noise: &[i16]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    mod kinds;
+
     use super::*;
     use crate::biquad;
 

@@ -1,6 +1,7 @@
 //! 16-bit samples as little-endian bytes, and back: the body of a WAV file and of linear frames.
 //!
-//! Loops over whole recordings stand here, and not beside their callers, because this package is optimised in every profile.
+//! Loops over whole recordings stand here, and not beside their callers, because this package is optimised in every
+//! profile.
 
 /// Bytes of a sample.
 const BYTES: usize = 2;

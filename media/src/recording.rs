@@ -65,8 +65,8 @@ const HELD: usize = 32 * FRAME;
 
 /// The reorder window of what was heard. What this side sends needs none: it has its position when it is made.
 ///
-/// `push` in any order, then `while let Some(pcm) = advance(to)` at every tick, at the end `while let Some(pcm) = flush(end)`.
-/// Allocates in `new` only. Positions before 0 are not part of the recording.
+/// `push` in any order, then `while let Some(pcm) = advance(to)` at every tick, at the end `while let Some(pcm) =
+/// flush(end)`. Allocates in `new` only. Positions before 0 are not part of the recording.
 #[derive(Clone, Debug)]
 pub struct Window {
     /// Position p is at `p % HELD`.
@@ -238,7 +238,8 @@ mod tests {
         assert!(data > u32::MAX - 200 && data.is_multiple_of(4));
     }
 
-    /// Runs ticks up to `end`, pushing each piece (tick, position, value) at its tick, and returns the file and what was missed.
+    /// Runs ticks up to `end`, pushing each piece (tick, position, value) at its tick, and returns the file and what
+    /// was missed.
     fn record(end: Sample, pushes: &[(Sample, Sample, i16)]) -> (Vec<i16>, u64) {
         let mut window = Window::new();
         let mut file = Vec::new();

@@ -1,9 +1,9 @@
-//! Change of sample rate: [`Up2`] and [`Down2`] between 8 and 16 kHz for streams, [`Resampler`] between any other two rates for
-//! streams, [`resample_whole`] for finished clips and [`ClipResampler`] for those that come in pieces.
+//! Change of sample rate: [`Up2`] and [`Down2`] between 8 and 16 kHz for streams, [`Resampler`] between any other two
+//! rates for streams, [`resample_whole`] for finished clips and [`ClipResampler`] for those that come in pieces.
 //!
 //! The two share one half-band FIR (71 taps, Kaiser window): flat within 0.01 dB to 3.4 kHz, images and aliases
-//! more than 80 dB down, [`DELAY`] late. They take blocks of any length, give exactly twice or half as many samples, and
-//! do not allocate.
+//! more than 80 dB down, [`DELAY`] late. They take blocks of any length, give exactly twice or half as many samples,
+//! and do not allocate.
 //!
 //! Streams go through filters of this file, which cost 10 ms of delay; whole clips go through `rubato`, which cost
 //! none. Between any two rates nothing is left beside a tone above -78 dB.
@@ -29,8 +29,8 @@ const BLOCK: usize = 160;
 /// Number of sums computed side by side, so that they stay in registers.
 const LANES: usize = 16;
 
-/// The outer half of the half-band filter's odd phase: half the tap pairs, outermost first. They add up to 1 (both sides),
-/// which is unity gain for up-sampling.
+/// The outer half of the half-band filter's odd phase: half the tap pairs, outermost first. They add up to 1 (both
+/// sides), which is unity gain for up-sampling.
 static TAPS: [f32; SIDE] = [
     -0.000_060_252_756,
     0.000_191_124_87,
@@ -174,8 +174,8 @@ fn filter(line: &Line) -> [f32; BLOCK] {
     out
 }
 
-/// Rounds to the nearest sample and limits. Adding 1.5 * 2^23 leaves the rounded value in the low bits, which vectorises
-/// where `round` does not; the filters' sums stay far below 2^22.
+/// Rounds to the nearest sample and limits. Adding 1.5 * 2^23 leaves the rounded value in the low bits, which
+/// vectorises where `round` does not; the filters' sums stay far below 2^22.
 #[inline(always)]
 fn to_pcm(value: f32) -> i16 {
     let rounded = (value + 12_582_912.0).to_bits() as i32 - 0x4b40_0000;

@@ -1,7 +1,7 @@
 //! Frames between a call and the task of its channel: a bounded ring in each direction, without locks.
 //!
-//! The rings hold 400 ms in each direction. A longer backlog of the other side's audio stays with [`FramePeer`], which hands on as
-//! much as the call has heard; so a media thread never waits and never allocates.
+//! The rings hold 400 ms in each direction. A longer backlog of the other side's audio stays with [`FramePeer`], which
+//! hands on as much as the call has heard; so a media thread never waits and never allocates.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -184,8 +184,8 @@ pub fn frame_rings(params: PcmParams) -> (FrameRings, FramePeer) {
 }
 
 impl FramePeer {
-    /// Takes audio of the other side that arrived at `arrived`. Returns false when the backlog is full and the newest part of it
-    /// was dropped.
+    /// Takes audio of the other side that arrived at `arrived`. Returns false when the backlog is full and the newest
+    /// part of it was dropped.
     pub fn receive(&mut self, arrived: Time, pcm: &[i16]) -> bool {
         let room = (BACKLOG_S * self.rate_hz as usize).saturating_sub(self.waiting);
         let kept = pcm.len().min(room);
@@ -227,7 +227,8 @@ impl FramePeer {
         self.from_call.pop().ok()
     }
 
-    /// Returns the end of what has come so far, in samples of 16 kHz: a mark there is reached when [`FramePeer::has_heard`] it.
+    /// Returns the end of what has come so far, in samples of 16 kHz: a mark there is reached when
+    /// [`FramePeer::has_heard`] it.
     pub fn end(&self) -> u64 {
         self.at_16_khz(self.taken)
     }

@@ -1,5 +1,5 @@
-//! RTP as values: packets, the jitter buffer, concealment, telephone events and reports. No socket and no clock: bytes and
-//! times are passed in.
+//! RTP as values: packets, the jitter buffer, concealment, telephone events and reports. No socket and no clock: bytes
+//! and times are passed in.
 
 pub mod packet;
 pub mod packetize;

@@ -1,6 +1,6 @@
 //! Full stops: the end of a sentence, or a part of an abbreviation or of a number. One rule for texts to be spoken and
-//! for words that were heard. It stands here because the human's words and the measures both see this library; `speech`,
-//! which sees no other package, is given the rule by its caller.
+//! for words that were heard. It stands here because the human's words and the measures both see this library;
+//! `speech`, which sees no other package, is given the rule by its caller.
 
 /// Abbreviations that never end a sentence: a name or an explanation follows.
 const OPEN: [&str; 25] = [

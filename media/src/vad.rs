@@ -4,8 +4,8 @@
 //! Two judges score each 20 ms: a small neural detector (`earshot`), and the level above the noise floor. In a quiet
 //! channel they vote, and two votes of five are speech. 60 ms of speech are reported as an onset, 120 ms without as an
 //! end. Both edges are moved back to the first and the last 10 ms whose level is that of speech. In noise, a second
-//! network takes the scores of the judges (`foreground_net`), for every frame at once and again 120, 240 and 480 ms later
-//! (`lookback`). There an end is 200 ms without anything that still counts as speech.
+//! network takes the scores of the judges (`foreground_net`), for every frame at once and again 120, 240 and 480 ms
+//! later (`lookback`). There an end is 200 ms without anything that still counts as speech.
 //!
 //! The first 500 ms of a channel that was never quiet are speech also where the detector alone says so (0.75 in three
 //! of five frames). A word that began before the channel is as steady as noise.

@@ -1,5 +1,5 @@
-//! Sounds of a throat and a nose that are no words: coughs, sniffs, throat clearing. Made from seeded noise and pulses by
-//! formant filters under an envelope; not recordings, and no two are alike.
+//! Sounds of a throat and a nose that are no words: coughs, sniffs, throat clearing. Made from seeded noise and pulses
+//! by formant filters under an envelope; not recordings, and no two are alike.
 //!
 //! A cough is a burst that rises within milliseconds and dies away; a sniff is high, unvoiced and swells; a throat is
 //! cleared with a low, rough voice in two humps.

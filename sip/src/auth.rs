@@ -1,4 +1,5 @@
-//! Digest authentication, as client and as server: RFC 7616 with the algorithms of RFC 8760, and RFC 2069's form without qop.
+//! Digest authentication, as client and as server: RFC 7616 with the algorithms of RFC 8760, and RFC 2069's form
+//! without qop.
 //!
 //! No secret appears in `Debug` output or in an error.
 //!
@@ -23,14 +24,17 @@
 //! assert_eq!(verify("nonce-2"), Verdict::Stale);
 //! ```
 
+mod login;
+
 use std::fmt;
 
 use md5::Md5;
 use sha2::{Digest, Sha256, Sha512_256};
 
-use crate::header::{quote, split_quoted};
+pub(crate) use self::login::{Challenged, Login};
 use crate::ids::hex;
 use crate::message::Headers;
+use crate::text::{quote, split_quoted};
 use crate::uri::Params;
 
 /// Hash of a digest, ordered from the weakest.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::endpoint::EndpointConfig;
+use crate::config::EndpointConfig;
 use crate::header::NameAddr;
 use crate::hop::{ConnectionId, Hop, Transport};
 use crate::message::{Headers, Method, Request, Response};
@@ -130,8 +130,8 @@ impl Dialog {
         }
     }
 
-    /// Takes the route set and the target of a 2xx, which replace those of the early dialog (RFC 3261 13.2.2.4). `seq` is the
-    /// number of the INVITE that was answered.
+    /// Takes the route set and the target of a 2xx, which replace those of the early dialog (RFC 3261 13.2.2.4). `seq`
+    /// is the number of the INVITE that was answered.
     pub(crate) fn confirm(&mut self, response: &Response, seq: u32) {
         self.local_seq = self.local_seq.max(seq);
         self.routes = to_strings(response.headers.list("Record-Route"));
@@ -232,8 +232,8 @@ mod tests {
         EndpointConfig { local, tcp: stream, tls: stream, user_agent: String::new(), seed: 1 }
     }
 
-    /// Places of in-dialog requests by Record-Route, Contact and the way of the INVITE, `+` for its open connection (RFC 3261 12.2.1.1,
-    /// 18.1.1; double Record-Route, RFC 5658).
+    /// Places of in-dialog requests by Record-Route, Contact and the way of the INVITE, `+` for its open connection
+    /// (RFC 3261 12.2.1.1, 18.1.1; double Record-Route, RFC 5658).
     #[test]
     fn requests_follow_transports_and_connections() {
         let check = |target: &str, way: &str, record_route: &str, contact: &str, expect: &str| {

@@ -12,14 +12,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub(crate) use self::delivery::Failure;
-use crate::header::{Via, split_quoted};
+use crate::call::{Call, CallEvent};
+use crate::capabilities::{ALLOW, CAPABILITIES, unknown_extensions};
+pub use crate::config::EndpointConfig;
+use crate::header::Via;
 use crate::hop::Hop;
-use crate::ids::Ids;
+use crate::ids::{CallKey, Ids, TransactionKey};
 use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
+use crate::text::split_quoted;
 use crate::time::Time;
 use crate::transaction::{Client, Fired, Server, TransactionEvent};
-use crate::useragent::{ALLOW, CAPABILITIES, Call, CallEvent, CallKey, unknown_extensions};
 
 /// Most calls at a time, with those that ended lately; one more is answered 503.
 pub const MAX_CALLS: usize = 20_000;
@@ -32,21 +35,6 @@ pub const MAX_STRANGER_TRANSACTIONS: usize = 20_000;
 
 /// Number of calls from which on a stranger's INVITE is answered 503.
 pub const MAX_CALLS_FOR_STRANGERS: usize = 10_000;
-
-/// Addresses and names by which an endpoint presents itself.
-#[derive(Clone, Debug)]
-pub struct EndpointConfig {
-    /// Advertised address, for Via and Contact: datagrams are received here.
-    pub local: SocketAddr,
-    /// Advertised address of TCP; `None`: TCP is not spoken.
-    pub tcp: Option<SocketAddr>,
-    /// Advertised address of TLS; `None`: TLS is not spoken.
-    pub tls: Option<SocketAddr>,
-    /// Value of the User-Agent and Server header fields.
-    pub user_agent: String,
-    /// Seed of tags, branches, Call-IDs, cnonces and nonces: unguessable in production, fixed in a test.
-    pub seed: u64,
-}
 
 /// One thing that an endpoint hands out: bytes to send, or news of a call.
 #[expect(clippy::large_enum_variant, reason = "one short queue holds them, and each is taken out at once")]
@@ -77,9 +65,6 @@ impl fmt::Debug for Output {
         }
     }
 }
-
-/// Name of a transaction: branch and method, for a server's also the sender (RFC 3261 17.2.3).
-pub(crate) type TransactionKey = Arc<str>;
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Owner {
@@ -140,8 +125,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes one whole message of somebody who has nothing to do with a call and is not expected. What strangers begin takes
-    /// a part of the transactions and calls at most.
+    /// Takes one whole message of somebody who has nothing to do with a call and is not expected. What strangers begin
+    /// takes a part of the transactions and calls at most.
     pub fn receive_stranger(&mut self, now: Time, from: Hop, message: &[u8]) {
         self.is_stranger = true;
         self.receive(now, from, message);
@@ -184,7 +169,8 @@ impl Endpoint {
         self.calls.is_empty() && self.clients.is_empty() && self.servers.is_empty()
     }
 
-    // --- for the user agent ---------------------------------------------------------------------------------------------
+    // --- for the user agent
+    // ---------------------------------------------------------------------------------------------
 
     pub(crate) fn event(&mut self, call: CallKey, event: CallEvent) {
         self.out.push_back(Output::Event(call, event));
@@ -271,7 +257,8 @@ impl Endpoint {
         self.send_response(now, key, response);
     }
 
-    // --- messages -------------------------------------------------------------------------------------------------------
+    // --- messages
+    // -------------------------------------------------------------------------------------------------------
 
     fn request(&mut self, now: Time, from: Hop, mut request: Request) {
         let Ok(via) = request.headers.top_via() else { return };
@@ -376,7 +363,8 @@ impl Endpoint {
         }
     }
 
-    // --- timers ---------------------------------------------------------------------------------------------------------
+    // --- timers
+    // ---------------------------------------------------------------------------------------------------------
 
     fn client_timer(&mut self, now: Time, key: TransactionKey) {
         let Some(client) = self.clients.get_mut(&key) else { return };

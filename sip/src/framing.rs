@@ -1,4 +1,5 @@
-//! Messages cut out of a stream of bytes by Content-Length (RFC 3261 18.3), and the keep-alives between them (RFC 5626 3.5.1).
+//! Messages cut out of a stream of bytes by Content-Length (RFC 3261 18.3), and the keep-alives between them (RFC 5626
+//! 3.5.1).
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Places that messages go to and come from: a transport, an address and, for streams, a connection (RFC 3261 18, RFC 3263 4).
+//! Places that messages go to and come from: a transport, an address and, for streams, a connection (RFC 3261 18, RFC
+//! 3263 4).
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -34,7 +35,8 @@ impl Transport {
         Transport::ALL.into_iter().find(|transport| transport.name().eq_ignore_ascii_case(name))
     }
 
-    /// True where the transport itself repeats what was lost, so that requests are not retransmitted (RFC 3261 17.1.1.2).
+    /// True where the transport itself repeats what was lost, so that requests are not retransmitted (RFC 3261
+    /// 17.1.1.2).
     pub fn is_reliable(self) -> bool {
         self != Transport::Udp
     }

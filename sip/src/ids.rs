@@ -1,6 +1,16 @@
-//! Tags, branches, Call-IDs and cnonces: unguessable without the seed, repeatable with it (RFC 3261 19.3).
+//! Tags, branches, Call-IDs and cnonces: unguessable without the seed, repeatable with it (RFC 3261 19.3). Also the
+//! names of calls and transactions.
+
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+
+/// Name of a call of one [`Endpoint`](crate::Endpoint); never used again.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CallKey(pub u64);
+
+/// Name of a transaction: branch and method, for a server's also the sender (RFC 3261 17.2.3).
+pub(crate) type TransactionKey = Arc<str>;
 
 /// A stream of identifiers: SHA-256 over the seed and a counter.
 pub(crate) struct Ids {

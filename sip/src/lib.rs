@@ -6,13 +6,14 @@
 //! receive(now, from, message) | tick(now) | invite(..) | answer(..) | hangup(..)       then poll() until None
 //! ```
 //!
-//! It opens no socket, reads no clock, resolves no name, spawns nothing and draws no ambient randomness: the same seed and
-//! the same inputs give the same bytes. It knows nothing of media beyond SDP.
+//! It opens no socket, reads no clock, resolves no name, spawns nothing and draws no ambient randomness: the same seed
+//! and the same inputs give the same bytes. It knows nothing of media beyond SDP.
 //!
 //! From the bottom up: [`parse`], [`header`] and [`message`] (RFC 3261 7 and 25), [`uri`] (19), `transaction` (17, RFC
-//! 6026), `dialog` (12), [`hop`] (transports and connections), [`registration`] (lines to providers), [`endpoint`] (which
-//! request goes where), [`useragent`] (a call: 8, 9, 13, 15). Beside them: [`auth`] (RFC 7616, 8760) and [`sdp`] (RFC 8866,
-//! 3264). Bytes from the network never panic and never grow anything without a limit.
+//! 6026), `dialog` (12), [`hop`] (transports and connections), `call` (state and events of a call), [`endpoint`] (which
+//! request goes where), [`useragent`] (the rules of a call: 8, 9, 13, 15), [`registration`] (lines to providers).
+//! Beside them: [`auth`] (RFC 7616, 8760) and [`sdp`] (RFC 8866, 3264). Bytes from the network never panic and never
+//! grow anything without a limit.
 //!
 //! A call in virtual time, answered and ended:
 //!
@@ -40,6 +41,9 @@
 #![deny(missing_docs)]
 
 pub mod auth;
+mod call;
+mod capabilities;
+mod config;
 mod dialog;
 pub mod endpoint;
 pub mod error;
@@ -48,23 +52,28 @@ pub mod header;
 pub mod hop;
 mod ids;
 pub mod message;
+mod method;
 pub mod parse;
 pub mod registration;
 pub mod sdp;
 pub mod testing;
+mod text;
 mod time;
 mod transaction;
 pub mod uri;
 pub mod useragent;
 
+pub use call::{CallEnd, CallEvent, EndKind, Notice};
+pub use config::EndpointConfig;
 pub use dialog::Reach;
-pub use endpoint::{Endpoint, EndpointConfig, Output};
+pub use endpoint::{Endpoint, Output};
 pub use error::ParseError;
 pub use hop::{ConnectionId, Hop, Transport};
+pub use ids::CallKey;
 pub use message::{Message, Method, Request, Response};
 pub use time::Time;
 pub use uri::Uri;
-pub use useragent::{CallEnd, CallEvent, CallKey, EndKind, Invite, Notice};
+pub use useragent::Invite;
 
 #[cfg(test)]
 mod tests;

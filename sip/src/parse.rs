@@ -4,8 +4,9 @@
 //! Content-Length. A fault that can still be answered is noted in the request; only bytes that are not SIP are an
 //! error.
 //!
-//! The crate `rsip` is not used. Its source matches header names in full, so that a compact `f:` is no From; it splits hosts at the
-//! first colon, which cuts IPv6 references; and it takes no header whose bytes are not UTF-8 (RFC 3261 7.3.3, RFC 5118, RFC 4475 3.1).
+//! The crate `rsip` is not used. Its source matches header names in full, so that a compact `f:` is no From; it splits
+//! hosts at the first colon, which cuts IPv6 references; and it takes no header whose bytes are not UTF-8 (RFC 3261
+//! 7.3.3, RFC 5118, RFC 4475 3.1).
 
 use std::borrow::Cow;
 

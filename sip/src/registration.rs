@@ -221,7 +221,8 @@ impl Line {
         self.hops.iter().chain(self.registration.iter().filter_map(|registration| registration.flow.as_ref()))
     }
 
-    /// Returns the way by which this side is registered, with the address that the registrar sees there where a NAT shows another one.
+    /// Returns the way by which this side is registered, with the address that the registrar sees there where a NAT
+    /// shows another one.
     pub fn flow(&self) -> Option<(&Hop, Option<SocketAddr>)> {
         let registration = self.registration.as_ref().filter(|registration| registration.until.is_some())?;
         let flow = registration.flow.as_ref()?;
@@ -322,8 +323,8 @@ impl Line {
         }
     }
 
-    /// Takes the connection that a message to `to` went over; `is_new`: it was opened for that message, which does not go once more when
-    /// the connection is closed.
+    /// Takes the connection that a message to `to` went over; `is_new`: it was opened for that message, which does not
+    /// go once more when the connection is closed.
     pub fn sent_over(&mut self, to: &Hop, connection: ConnectionId, is_new: bool) {
         for kind in [Kind::Register, Kind::Options] {
             if let Some(errand) = self.errand(kind).filter(|errand| errand.is_sent_to(to)) {
@@ -341,8 +342,8 @@ impl Line {
         }
     }
 
-    /// Takes that a connection is closed: a registration over it is gone (RFC 5626 4.4), and a request without an answer is sent again
-    /// once, by another one.
+    /// Takes that a connection is closed: a registration over it is gone (RFC 5626 4.4), and a request without an
+    /// answer is sent again once, by another one.
     pub fn connection_lost(&mut self, now: Time, connection: ConnectionId, why: &str) {
         for kind in [Kind::Register, Kind::Options] {
             let Some(errand) = self.errand(kind) else { continue };
@@ -406,7 +407,8 @@ impl Line {
         }
     }
 
-    /// Begins an attempt: where the registrar is, is looked up each time, and for OPTIONS when that is old or the last one failed.
+    /// Begins an attempt: where the registrar is, is looked up each time, and for OPTIONS when that is old or the last
+    /// one failed.
     fn begin(&mut self, now: Time, kind: Kind) {
         let is_known = !self.hops.is_empty() && self.located.is_some_and(|at| now.since(at) < LOOK_UP_AGE);
         let Some(errand) = self.errand(kind) else { return };

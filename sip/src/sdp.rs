@@ -236,8 +236,8 @@ pub struct Offer {
     pub crypto_required: bool,
     /// This side's part in a DTLS handshake, another way to keys; `None`: there is none.
     pub dtls: Option<Dtls>,
-    /// Kind of keys that an offer with `crypto_required` asks for, and that is taken where an offer has both. An offer that leaves
-    /// plain RTP open has both.
+    /// Kind of keys that an offer with `crypto_required` asks for, and that is taken where an offer has both. An offer
+    /// that leaves plain RTP open has both.
     pub key_origin: KeyOrigin,
 }
 
@@ -274,8 +274,8 @@ pub struct Negotiated {
     pub receive_payload_type: u8,
     /// Parameters of the codec (`a=fmtp`) as the other side gives them, for what it receives.
     pub fmtp: String,
-    /// Payload type of telephone events to send, when both sides have them: with the codec's RTP clock (RFC 4733 2.1), else with
-    /// 8000 Hz.
+    /// Payload type of telephone events to send, when both sides have them: with the codec's RTP clock (RFC 4733 2.1),
+    /// else with 8000 Hz.
     pub event_payload_type: Option<u8>,
     /// Payload type of telephone events that the other side sends.
     pub receive_event_payload_type: Option<u8>,
@@ -319,7 +319,8 @@ pub enum Refusal {
     Malformed(usize),
     /// No audio stream over RTP that this side supports, or its port is 0.
     NoAudio,
-    /// Encryption that one side asks for and the other does not give: no suite in common, no key, or one that cannot be read.
+    /// Encryption that one side asks for and the other does not give: no suite in common, no key, or one that cannot be
+    /// read.
     NoCrypto,
     /// No codec that both sides have.
     NoCodec,

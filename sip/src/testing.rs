@@ -1,5 +1,5 @@
-//! Two endpoints and a network between them, in virtual time, for protocol tests. Datagrams may be lost; connections lose
-//! nothing and keep the order until they are cut.
+//! Two endpoints and a network between them, in virtual time, for protocol tests. Datagrams may be lost; connections
+//! lose nothing and keep the order until they are cut.
 //!
 //! The timers of an INVITE transaction without any answer (RFC 3261 17.1.1.2):
 //!
@@ -249,7 +249,8 @@ impl Pair {
         }
     }
 
-    /// Sends by the connection that is named while it is open. Else it goes by one that this party opened to the same address, or by a new one.
+    /// Sends by the connection that is named while it is open. Else it goes by one that this party opened to the same
+    /// address, or by a new one.
     fn send_over_connection(&mut self, party: Party, to: Hop, bytes: Vec<u8>) {
         let receiver = party.other();
         let listens = to.address == listener(receiver, to.transport);

@@ -6,10 +6,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::auth::Challenged;
 use crate::hop::Hop;
+use crate::ids::CallKey;
 use crate::message::{Method, Request};
 use crate::time::Time;
-use crate::useragent::{CallKey, Challenged};
 
 /// Round-trip estimate T1 (RFC 3261 17.1.1.1).
 pub(crate) const T1: Duration = Duration::from_millis(500);

@@ -1,4 +1,5 @@
-//! Addresses: `sip:`, `sips:` (RFC 3261 19.1) and `tel:` (RFC 3966), and the `;name=value` lists they share with headers.
+//! Addresses: `sip:`, `sips:` (RFC 3261 19.1) and `tel:` (RFC 3966), and the `;name=value` lists they share with
+//! headers.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -169,7 +170,8 @@ pub fn escape_user(text: &str) -> String {
     out
 }
 
-/// Splits `host[:port]`, where host is a name, an IPv4 address or a bracketed IPv6 reference; blanks around are allowed.
+/// Splits `host[:port]`, where host is a name, an IPv4 address or a bracketed IPv6 reference; blanks around are
+/// allowed.
 pub(crate) fn split_host_port(text: &str) -> Option<(&str, Option<u16>)> {
     let text = text.trim();
     let end = if text.starts_with('[') { text.find(']')? + 1 } else { text.find(':').unwrap_or(text.len()) };
@@ -204,9 +206,9 @@ pub struct Params(pub Vec<(String, Option<String>)>);
 impl Params {
     /// Reads `name=value;flag`, with blanks around the marks; quotation marks are removed from values.
     pub fn parse(text: &str) -> Params {
-        let pairs = crate::header::split_quoted(text, ';').into_iter().filter(|part| !part.is_empty()).map(|part| {
+        let pairs = crate::text::split_quoted(text, ';').into_iter().filter(|part| !part.is_empty()).map(|part| {
             let (name, value) = part.split_once('=').map_or((part, None), |(n, v)| (n, Some(v)));
-            (name.trim().to_owned(), value.map(|v| crate::header::unquote(v.trim())))
+            (name.trim().to_owned(), value.map(|v| crate::text::unquote(v.trim())))
         });
         Params(pairs.collect())
     }
@@ -236,7 +238,7 @@ impl fmt::Display for Params {
             write!(f, ";{name}")?;
             match value {
                 Some(value) if value.chars().any(|c| c.is_whitespace() || matches!(c, '"' | ';' | ',' | '\\')) => {
-                    write!(f, "={}", crate::header::quote(value))?
+                    write!(f, "={}", crate::text::quote(value))?
                 }
                 Some(value) => write!(f, "={value}")?,
                 None => {}

@@ -1,5 +1,5 @@
-//! Tensors in files: safetensors, and the format of CTranslate2. Names, kinds and sizes are read and checked first; the numbers
-//! of a tensor are read when it is taken, so that nothing is allocated that the file does not hold.
+//! Tensors in files: safetensors, and the format of CTranslate2. Names, kinds and sizes are read and checked first; the
+//! numbers of a tensor are read when it is taken, so that nothing is allocated that the file does not hold.
 
 mod converted;
 mod numbers;

@@ -1,8 +1,8 @@
 //! Words from audio: a Whisper model on one thread. Encoder products in 32-bit numbers, decoder weights in 8-bit ones.
 //!
 //! A stretch of speech is padded with 4 s of silence to at least 10 s, not to 30. With less the model repeats itself,
-//! with more it computes silence. A text that comes to its limit ([`limits`]), or repeats itself, is made once more with
-//! all 30 s.
+//! with more it computes silence. A text that comes to its limit ([`limits`]), or repeats itself, is made once more
+//! with all 30 s.
 
 mod decoder;
 mod encoder;
@@ -100,8 +100,8 @@ impl Transcription {
 
     /// True if the model itself doubts that this was speech, so that nothing of it should be shown as words. Noise,
     /// babble of many voices, tones and silence are at -1.2 and below, or at least 0.8 of no speech. Of 600 recorded
-    /// prompts through a telephone, two were. Music becomes a word or two, such as "you" or "mm-hmm", with at least 0.45
-    /// of no speech; short answers of people have at most 0.2.
+    /// prompts through a telephone, two were. Music becomes a word or two, such as "you" or "mm-hmm", with at least
+    /// 0.45 of no speech; short answers of people have at most 0.2.
     pub fn is_unclear(&self) -> bool {
         let (sure, nobody) = (self.log_probability, self.no_speech);
         let is_invented = sure < -1.2 || (nobody > 0.6 && sure < -0.7) || (nobody > 0.8 && sure < -0.4);

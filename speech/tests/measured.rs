@@ -110,7 +110,8 @@ fn people_are_understood_on_the_telephone() {
     }
 }
 
-/// German is reported and has no bound: no recordings of people are packaged, and the synthesizer's voice is hard to understand.
+/// German is reported and has no bound: no recordings of people are packaged, and the synthesizer's voice is hard to
+/// understand.
 #[test]
 fn german_is_measured() {
     let base = whisper("base");

@@ -1,5 +1,6 @@
-//! Files from the web that a user named: http and https, of limited size and time, from addresses that a rule allows. The
-//! rule sees the address that is connected to, of every redirect too; what a name resolves to later changes nothing.
+//! Files from the web that a user named: http and https, of limited size and time, from addresses that a rule allows.
+//! The rule sees the address that is connected to, of every redirect too; what a name resolves to later changes
+//! nothing.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,15 +1,14 @@
 //! Addresses that requests of users may go to: webhooks, fetched files, and all else that is sent to a typed address.
 //!
-//! A URL is looked at twice. When it is saved, so that a bad one is refused at once; and when it is connected to, by the
-//! addresses that the connection is then made to, so that a name that points elsewhere by then (DNS rebinding) reaches
-//! nothing. Redirects are not followed by themselves: whoever follows one asks again.
+//! A URL is looked at twice. When it is saved, so that a bad one is refused at once; and when it is connected to, by
+//! the addresses that the connection is then made to, so that a name that points elsewhere by then (DNS rebinding)
+//! reaches nothing. Redirects are not followed by themselves: whoever follows one asks again.
 
 use std::error::Error as _;
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -76,18 +75,18 @@ impl fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// Lets through what [`ip_allowed`] does.
+    /// Returns the guard that permits the addresses of [`ip_allowed`].
     pub fn new(private: bool) -> Guard {
         Guard::by(move |address| ip_allowed(address, private))
     }
 
-    /// Lets through what `rule` says.
+    /// Returns the guard that permits the addresses for which `rule` is true.
     pub fn by(rule: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Guard {
         let names: Arc<LookUp> = Arc::new(|name| Box::pin(system_names(name)));
         Guard { rule: Arc::new(rule), names, has_own_names: false, roots: Roots::default() }
     }
 
-    /// Has clients believe certificates of these authorities, too.
+    /// Returns the guard whose clients trust certificates of these authorities, too.
     #[must_use]
     pub fn trusting(self, roots: &Roots) -> Guard {
         Guard { roots: roots.clone(), ..self }
@@ -106,7 +105,8 @@ impl Guard {
     /// Looks at a URL as it is now: an address in any spelling by itself, a name by all of its addresses.
     ///
     /// # Errors
-    /// `NotAllowed` when one of its addresses may not be connected to, `NoAddress` when it has none that is found in 2 s.
+    /// `NotAllowed` when one of its addresses may not be connected to, `NoAddress` when it has none that is found in 2
+    /// s.
     pub async fn look(&self, url: &Url) -> Result<(), Blocked> {
         self.literal(url)?;
         let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
@@ -195,8 +195,8 @@ fn name_allowed(name: &str, private: bool) -> bool {
     !matches!(name, "metadata" | "metadata.google.internal") && (private || !local)
 }
 
-/// True when an address may be connected to: never link-local, multicast or a metadata service; loopback and private ones
-/// only when `private`. An IPv6 address that stands for an IPv4 one is judged as that one.
+/// True when an address may be connected to: never link-local, multicast or a metadata service; loopback and private
+/// ones only when `private`. An IPv6 address that stands for an IPv4 one is judged as that one.
 pub fn ip_allowed(address: IpAddr, private: bool) -> bool {
     match address {
         IpAddr::V4(address) => v4_allowed(address, private),
@@ -230,7 +230,8 @@ const V6_METADATA: [Ipv6Addr; 2] =
 fn v4_allowed(address: Ipv4Addr, private: bool) -> bool {
     let never =
         address.is_link_local() || address.is_multicast() || address.is_broadcast() || V4_METADATA.contains(&address);
-    // Not the public's either (RFC 6890): this network, carriers' own addresses, protocol assignments, benchmarks, reserved.
+    // Not the public's either (RFC 6890): this network, carriers' own addresses, protocol assignments, benchmarks,
+    // reserved.
     let inside = match address.octets() {
         [0, ..] | [192, 0, 0, _] | [198, 18 | 19, ..] | [240..=255, ..] => true,
         [100, second, ..] => second & 0xc0 == 64,

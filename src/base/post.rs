@@ -1,5 +1,5 @@
-//! Requests that tell somebody something: one body, sent to a guarded address. The answer is read as far as it is asked for; no
-//! redirect is followed.
+//! Requests that tell somebody something: one body, sent to a guarded address. The answer is read as far as it is asked
+//! for; no redirect is followed.
 
 use std::error::Error as _;
 use std::sync::OnceLock;
@@ -30,9 +30,9 @@ pub fn signature(key: &str, body: &[u8]) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// Returns both signatures of a body as header fields. The second is `t=UNIX,v1=HEX`: the time in seconds, and the HMAC-SHA256 over
-/// `UNIX.ID.BODY`, by which a receiver can refuse what is old or was sent to it before. `id` is the value of `X-Svc-Event-Id`, else
-/// of `X-Simulation-Result-Id`, else empty.
+/// Returns both signatures of a body as header fields. The second is `t=UNIX,v1=HEX`: the time in seconds, and the
+/// HMAC-SHA256 over `UNIX.ID.BODY`, by which a receiver can refuse what is old or was sent to it before. `id` is the
+/// value of `X-Svc-Event-Id`, else of `X-Simulation-Result-Id`, else empty.
 pub fn signatures(key: &str, id: &str, now_ms: i64, body: &str) -> [(&'static str, String); 2] {
     let at_s = now_ms.div_euclid(1000);
     let timed = signature(key, format!("{at_s}.{id}.{body}").as_bytes());

@@ -23,8 +23,8 @@ pub fn install_tls() {
     });
 }
 
-/// Authorities beside the well-known ones; none unless they were read. A server's own certificate may be among them: it is then
-/// pinned, so that a self-signed one is believed for the names that it has.
+/// Authorities beside the well-known ones; none unless they were read. A server's own certificate may be among them: it
+/// is then pinned, so that a self-signed one is believed for the names that it has.
 #[derive(Clone, Debug, Default)]
 pub struct Roots(Arc<[CertificateDer<'static>]>);
 
@@ -48,7 +48,8 @@ impl Roots {
         Ok(Roots(all.into()))
     }
 
-    /// Returns a client of HTTP that trusts these, too. Its requests carry keys: a redirect to another place is not followed.
+    /// Returns a client of HTTP that trusts these, too. Its requests carry keys: a redirect to another place is not
+    /// followed.
     pub fn trusted_by(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
         self.build(client.redirect(redirect::Policy::custom(within_one_place)))
     }
@@ -84,8 +85,8 @@ impl Roots {
         config.with_custom_certificate_verifier(Arc::new(Pinning { usual, roots: self.clone() })).with_no_client_auth()
     }
 
-    /// True if `certificate`, which was refused for this error, is one of these itself and within its time. Its names are still to
-    /// be checked.
+    /// True if `certificate`, which was refused for this error, is one of these itself and within its time. Its names
+    /// are still to be checked.
     pub fn pins(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
         use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
         let untimely = matches!(

@@ -260,8 +260,8 @@ impl Page<'_> {
         self.leave_out(end)
     }
 
-    /// True if the words of a bracket are a stage direction: an action, a sound or a mood, or small letters apart from a sentence.
-    /// Names and codes, such as `[B]` or `(Ohio)`, are said.
+    /// True if the words of a bracket are a stage direction: an action, a sound or a mood, or small letters apart from
+    /// a sentence. Names and codes, such as `[B]` or `(Ohio)`, are said.
     fn is_direction(&self, inner: Range<usize>, end: usize) -> bool {
         let text = self.text[inner.clone()].trim();
         let words = super::words::plain_words(text);

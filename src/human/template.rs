@@ -118,8 +118,8 @@ impl Template {
 
     /// Returns the digits to press; `None`: none are asked for.
     ///
-    /// The first that exists counts: digits of the asked fact, or the key that the intent names. After these come digits
-    /// of a trait about keys, and the offered option that fits the intent.
+    /// The first that exists counts: digits of the asked fact, or the key that the intent names. After these come
+    /// digits of a trait about keys, and the offered option that fits the intent.
     fn keys(&self, asked: &[String], fact: Option<&str>) -> Option<String> {
         let demanded =
             asked.iter().any(|word| matches!(word.as_str(), "press" | "keypad" | "dial" | "key" | "touchtone"));
@@ -194,8 +194,9 @@ fn alike(a: &str, b: &str) -> bool {
     stem(a) == stem(b) || (a.len().min(b.len()) >= 5 && (a.starts_with(b) || b.starts_with(a)))
 }
 
-/// True for a yes-no question: an auxiliary before its subject (not after one: "this is your"), without a question word before. Of
-/// several sentences the last question counts. Where nothing parts them, a question word is looked for shortly before.
+/// True for a yes-no question: an auxiliary before its subject (not after one: "this is your"), without a question word
+/// before. Of several sentences the last question counts. Where nothing parts them, a question word is looked for
+/// shortly before.
 fn is_yes_no(heard: &str) -> bool {
     let all = sentences(heard);
     let question = all.iter().rev().find(|sentence| sentence.trim_end().ends_with(['?', '？', '؟']));
@@ -296,7 +297,8 @@ mod tests {
             interrupted: false,
         };
         let mut history = Vec::new();
-        // What was really said of each answer: one was dropped, one was cut off after a word, then after most of its words.
+        // What was really said of each answer: one was dropped, one was cut off after a word, then after most of its
+        // words.
         for (said, expect, ends) in [
             ("", "I want to book a visit.", false),
             ("I", "I want to book a visit.", false),

@@ -19,8 +19,9 @@ pub enum Wrong {
     Value(String),
 }
 
-/// Reads an answer by the object in it that `read` takes. Models put objects between fences, words and braces that are no JSON: of
-/// several the last one counts. An object that is the only member of another is looked at when nothing else is taken.
+/// Reads an answer by the object in it that `read` takes. Models put objects between fences, words and braces that are
+/// no JSON: of several the last one counts. An object that is the only member of another is looked at when nothing else
+/// is taken.
 ///
 /// # Errors
 /// What is wrong with the object that comes nearest: one whose value is wrong, else the one with the most members.

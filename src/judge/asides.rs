@@ -14,8 +14,8 @@ use super::{Facts, decide_of, messages};
 const QUESTION: &str = "While the agent spoke, the caller said a sentence to somebody else in the room. Does the agent's next turn \
     react to that sentence: answer it, follow it, or ask about it?";
 
-/// Asks the model about each non-directed probe that the agent spoke on through, and enters into `metrics` how many were passed in
-/// both ways. What cannot be asked leaves the silence rule alone, and the metric's note says why.
+/// Asks the model about each non-directed probe that the agent spoke on through, and enters into `metrics` how many
+/// were passed in both ways. What cannot be asked leaves the silence rule alone, and the metric's note says why.
 pub async fn judge_asides(
     moments: &[TimelineEntry],
     facts: &Facts,

@@ -47,6 +47,17 @@ impl Unanswered {
     }
 }
 
+/// Reason for an answer that could not be read.
+pub(super) const UNREAD: &str = "Judge answer could not be read";
+
+/// Returns the reason for a missing answer, as it is shown.
+pub(super) fn unread(unanswered: Unanswered) -> String {
+    match unanswered {
+        Unanswered::Failed(why) => why,
+        Unanswered::Unread(_) => UNREAD.to_owned(),
+    }
+}
+
 /// Returns a question that is answered by one JSON object.
 pub fn question(instructions: String, material: String, temperature: f64) -> ChatRequest {
     let message = |role, content| ChatMessage { role, content };
@@ -75,8 +86,8 @@ pub async fn ask<T>(
     ask_text(model, request, REPEATS, |text| read_object(text, read)).await
 }
 
-/// Asks for a `T`, once more when what comes does not fit. The answer is walked along the schema of `T` like everything that comes
-/// from outside. `check` refuses what a schema cannot say, in words for the model.
+/// Asks for a `T`, once more when what comes does not fit. The answer is walked along the schema of `T` like everything
+/// that comes from outside. `check` refuses what a schema cannot say, in words for the model.
 ///
 /// # Errors
 /// [`Error::Unavailable`] when the model cannot be reached, or answers twice what does not fit.

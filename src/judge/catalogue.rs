@@ -1,4 +1,5 @@
-//! The built-in metrics by name, with unit and definition. The check of names in expectations and the listing for people use it.
+//! The built-in metrics by name, with unit and definition. The check of names in expectations and the listing for
+//! people use it.
 
 /// A built-in metric of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

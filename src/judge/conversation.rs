@@ -8,12 +8,11 @@ use ringer_model::{Object, text_of};
 use ringer_provider::LanguageModel;
 use serde_json::{Value, json};
 
-use super::answer::Wrong;
-use super::answer::{Number, is_nothing, truth};
-use super::ask::{ask, question};
+use super::answer::{Number, Wrong, is_nothing, truth};
+use super::ask::{UNREAD, ask, question, unread};
 use super::attempts::judge_attempts;
 use super::custom::{Material, Metric, NO_MODEL, conversation_text, judge_metrics};
-use super::decide::{Decision, UNREAD, unread};
+use super::decide::Decision;
 use super::pronunciation::{Pronunciation, judge_pronunciation};
 use super::unheard::{self, Unheard};
 
@@ -74,8 +73,8 @@ struct Shares {
     negative: f64,
 }
 
-/// Asks the model for its judgement. An answer that lacks members is asked for again; if none is whole, the one of which the most
-/// could be read counts.
+/// Asks the model for its judgement. An answer that lacks members is asked for again; if none is whole, the one of
+/// which the most could be read counts.
 ///
 /// # Errors
 /// Why there is none, as `not_evaluated_reason` says it.
@@ -104,9 +103,9 @@ pub async fn judge_conversation(material: Material<'_>, model: &dyn LanguageMode
     answered.or_else(|unanswered| best.ok_or_else(|| unread(unanswered)))
 }
 
-/// Judges a conversation and the custom metrics, and enters what was found into its evaluation and beside its `metrics`; the
-/// material's measures are those that no metric holds. Answers what is to be noted: who judged. What cannot be judged takes
-/// nothing else with it.
+/// Judges a conversation and the custom metrics, and enters what was found into its evaluation and beside its
+/// `metrics`; the material's measures are those that no metric holds. Answers what is to be noted: who judged. What
+/// cannot be judged takes nothing else with it.
 pub async fn judge_words(
     mut material: Material<'_>,
     custom: &[Metric],

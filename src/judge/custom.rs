@@ -1,5 +1,5 @@
-//! Custom metrics of one conversation: by rules over its words, digits and tool calls, by formulas over other metrics, by
-//! measures of its sound, or by a language model. What cannot be judged says so; no value is ever made up.
+//! Custom metrics of one conversation: by rules over its words, digits and tool calls, by formulas over other metrics,
+//! by measures of its sound, or by a language model. What cannot be judged says so; no value is ever made up.
 
 mod ear;
 mod formula;

@@ -4,9 +4,8 @@ use ringer_model::Object;
 use ringer_provider::LanguageModel;
 use serde_json::Value;
 
-use super::answer::Wrong;
-use super::answer::truth;
-use super::ask::{Unanswered, ask, question};
+use super::answer::{Wrong, truth};
+use super::ask::{ask, question, unread};
 use super::custom::{Material, conversation_text};
 
 const TASK: &str = "You answer one question about a conversation between a voice agent (AGENT) and a caller (USER). Judge by \
@@ -38,17 +37,6 @@ pub async fn decide(wanted: &str, material: Material<'_>, model: &dyn LanguageMo
 pub async fn decide_of(wanted: &str, material: String, model: &dyn LanguageModel) -> Result<Decision, String> {
     let request = question(format!("{TASK}{wanted}"), material, 0.0);
     ask(model, request, read_decision).await.map_err(unread)
-}
-
-/// Reason for an answer that could not be read.
-pub(super) const UNREAD: &str = "Judge answer could not be read";
-
-/// Returns the reason for a missing answer, as it is shown.
-pub(super) fn unread(unanswered: Unanswered) -> String {
-    match unanswered {
-        Unanswered::Failed(why) => why,
-        Unanswered::Unread(_) => UNREAD.to_owned(),
-    }
 }
 
 fn read_decision(answer: &Object) -> Result<Decision, Wrong> {

@@ -64,8 +64,8 @@ impl Heard {
         Heard { words }
     }
 
-    /// Returns the doubtful words in whose place the phrase may have been said; `None` when it was not. The words of the
-    /// phrase beside them must have been heard, and the time must be enough for those in their place.
+    /// Returns the doubtful words in whose place the phrase may have been said; `None` when it was not. The words of
+    /// the phrase beside them must have been heard, and the time must be enough for those in their place.
     pub fn may_hold(&self, phrase: &str) -> Option<Doubt> {
         let pieces = self.pieces();
         (0..pieces.len()).find_map(|first| find(&pieces[first..], phrase, false))
@@ -76,8 +76,8 @@ impl Heard {
         find(&self.pieces(), phrase, true)
     }
 
-    /// Returns the same of a regular expression. Alternatives of plain words are looked for one by one; of another expression
-    /// nothing is known, so that a turn whose words are for the most part doubtful may hold it.
+    /// Returns the same of a regular expression. Alternatives of plain words are looked for one by one; of another
+    /// expression nothing is known, so that a turn whose words are for the most part doubtful may hold it.
     pub fn may_match(&self, expression: &str) -> Option<Doubt> {
         let is_plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '\'' | '-'));
         if expression.split('|').all(is_plain) {
@@ -115,7 +115,8 @@ impl<'w> Piece<'w> {
     }
 }
 
-/// Returns the doubtful words in whose place the phrase may have been said, from the first piece on; `is_whole`: up to the last one.
+/// Returns the doubtful words in whose place the phrase may have been said, from the first piece on; `is_whole`: up to
+/// the last one.
 fn find(pieces: &[Piece<'_>], phrase: &str, is_whole: bool) -> Option<Doubt> {
     let mut used = Vec::new();
     let wanted = phrase_words(phrase);
@@ -132,7 +133,8 @@ struct Coverage {
     is_whole: bool,
 }
 
-/// True if the wanted words may have been said from the first piece on, and not without the doubtful ones that are `used`.
+/// True if the wanted words may have been said from the first piece on, and not without the doubtful ones that are
+/// `used`.
 fn covers<'w>(pieces: &[Piece<'w>], wanted: &[String], extent: Coverage, used: &mut Vec<&'w [Word]>) -> bool {
     let Some((piece, rest)) = pieces.split_first() else { return false };
     let ends_here = !extent.is_whole || rest.is_empty();
@@ -159,7 +161,8 @@ fn covers<'w>(pieces: &[Piece<'w>], wanted: &[String], extent: Coverage, used: &
     }
 }
 
-/// True if others may have been said in the place of the words: there is time for them, and they have letters in common.
+/// True if others may have been said in the place of the words: there is time for them, and they have letters in
+/// common.
 fn fits(words: &[Word], others: &[String]) -> bool {
     has_time(words, others) && is_alike(words, others)
 }
@@ -167,7 +170,8 @@ fn fits(words: &[Word], others: &[String]) -> bool {
 /// Part of the letters of wanted words that doubtful ones have: another word has some of them by chance.
 const ALIKE: f64 = 0.25;
 
-/// True if words share letters with others. Digits and letters of scripts without blanks are written in too many ways to tell.
+/// True if words share letters with others. Digits and letters of scripts without blanks are written in too many ways
+/// to tell.
 fn is_alike(words: &[Word], others: &[String]) -> bool {
     use std::collections::BTreeSet;
     let letters = |text: &str| text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect::<BTreeSet<char>>();

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::custom::{Material, NO_MODEL};
 use super::decide::decide;
 use super::doubt::{Doubt, Heard};
+use super::faults::{HEARING, LEADING, LEADING_IN_TIME};
 use super::playback::{Own, own_spans};
 use super::reading;
 use super::socket_events::rate_mismatch;
@@ -69,7 +70,8 @@ impl Found {
         Found { status: Status::Untold, measured, reason: Some(reason.into()), at_ms: None }
     }
 
-    /// Returns the finding, unknown in the place of passed where nothing was counted since the agent did nothing at all.
+    /// Returns the finding, unknown in the place of passed where nothing was counted since the agent did nothing at
+    /// all.
     fn unless_idle(self, grounds: &Grounds<'_>) -> Found {
         let is_none = self.measured.as_f64() == Some(0.0);
         match self.status {
@@ -116,37 +118,6 @@ fn has_acted(grounds: &Grounds<'_>) -> bool {
         || !material.calls.is_empty()
         || grounds.moments.iter().any(of_agent)
 }
-
-/// Faults by which words of the agent were not heard.
-const HEARING: &[FaultCode] = &[
-    FaultCode::RecognizerLate,
-    FaultCode::RecognizerBusy,
-    FaultCode::RecognizerFailed,
-    FaultCode::SpeechUnclear,
-    FaultCode::RateMismatch,
-];
-/// Faults by which the Digital Human may have said or done something else than it should.
-pub(super) const LEADING: &[FaultCode] = &[
-    FaultCode::RecognizerLate,
-    FaultCode::RecognizerBusy,
-    FaultCode::RecognizerFailed,
-    FaultCode::SpeechUnclear,
-    FaultCode::ModelFailed,
-    FaultCode::SynthesizerFailed,
-    FaultCode::RateMismatch,
-];
-
-/// Faults that stand against a call of a tool that did not come in time.
-const LEADING_IN_TIME: &[FaultCode] = &[
-    FaultCode::RecognizerLate,
-    FaultCode::RecognizerBusy,
-    FaultCode::RecognizerFailed,
-    FaultCode::SpeechUnclear,
-    FaultCode::ModelFailed,
-    FaultCode::SynthesizerFailed,
-    FaultCode::Pacing,
-    FaultCode::RateMismatch,
-];
 
 /// Metrics that are made of the agent's words.
 const OF_WORDS: &[&str] = &[
@@ -350,7 +321,8 @@ fn metric(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
     }
 }
 
-/// Returns the finding on a metric of which something is not known: it is told where every possible value says the same.
+/// Returns the finding on a metric of which something is not known: it is told where every possible value says the
+/// same.
 fn open_metric(open: &OpenMetric, value: Option<&Value>, expected: &Expectation) -> Found {
     let measured = value.cloned().unwrap_or_default();
     let is_outside = |[least, most]: [f64; 2]| {
@@ -414,8 +386,8 @@ fn check_heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Fo
     }
 }
 
-/// Returns the doubtful words in whose place the wanted ones may have been said. Words that are not wanted are not looked for: few
-/// doubtful words are just these.
+/// Returns the doubtful words in whose place the wanted ones may have been said. Words that are not wanted are not
+/// looked for: few doubtful words are just these.
 fn doubt<'e>(
     words: &str,
     expected: &Expectation,
@@ -467,7 +439,8 @@ fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall], moments: &
     Found::of(passes(count), json!(count), why).at(at_ms)
 }
 
-/// Milliseconds from the end of the Digital Human's last words or keys before `at_ms`, or from connect; 0 while they last.
+/// Milliseconds from the end of the Digital Human's last words or keys before `at_ms`, or from connect; 0 while they
+/// last.
 fn after_own_words_ms(at_ms: i64, own: &[Own]) -> i64 {
     // A message that goes out in the same millisecond is not what the tool was called for.
     let is_before = |own: &&Own| own.from / PER_MS < at_ms || (own.from < own.to && own.from / PER_MS == at_ms);

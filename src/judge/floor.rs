@@ -14,7 +14,8 @@ const CALL_MS: i64 = 20_000;
 
 /// Returns the reason why an agent has never given the floor; `None` where it has, or where nothing shows it.
 ///
-/// `delay_ms`: silence after which the caller answers. `steps`: playback of the caller; without one it always has words.
+/// `delay_ms`: silence after which the caller answers. `steps`: playback of the caller; without one it always has
+/// words.
 pub fn kept_floor(moments: &[TimelineEntry], facts: &Facts, steps: &[Object], delay_ms: i64) -> Option<String> {
     let has_words = steps.is_empty() || steps.iter().any(has_own_words);
     if !has_words || !is_agent_talking(moments) || moments.iter().any(is_own) {

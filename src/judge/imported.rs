@@ -40,8 +40,8 @@ impl Imported {
         }
     }
 
-    /// Measures the call. Who spoke when is heard where each side has a channel, else read from the transcript; a call that
-    /// tells neither has a length and nothing more.
+    /// Measures the call. Who spoke when is heard where each side has a channel, else read from the transcript; a call
+    /// that tells neither has a length and nothing more.
     pub fn measure(&self) -> Measured {
         let Some(conversation) = self.conversation() else { return self.length_alone() };
         let metrics = self.metrics(&conversation);

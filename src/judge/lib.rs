@@ -12,6 +12,7 @@ mod cuts;
 mod decide;
 mod doubt;
 mod expectations;
+mod faults;
 mod fillers;
 mod floor;
 mod heard_turns;
@@ -81,8 +82,8 @@ pub fn language(metadata: &Object) -> &str {
     taken.or_else(|| find_note(metadata, "behaviour")?["language"].as_str()).unwrap_or("en")
 }
 
-/// Returns the kind of interface on which a call was held, by its result's metadata: `PHONE` for SIP, else `WEB`. A result that
-/// was kept without its transport was a telephone call.
+/// Returns the kind of interface on which a call was held, by its result's metadata: `PHONE` for SIP, else `WEB`. A
+/// result that was kept without its transport was a telephone call.
 pub fn interface(metadata: &Object) -> &'static str {
     let transport = find_note(metadata, "transport").and_then(serde_json::Value::as_str);
     if transport.is_none_or(|name| name.starts_with("SIP")) { "PHONE" } else { "WEB" }

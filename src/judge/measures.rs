@@ -119,8 +119,8 @@ fn after_extension(digits: &[Span]) -> Option<i64> {
     digits.last().map(|last| last.to + AFTER_EXTENSION_MS * PER_MS)
 }
 
-/// Returns the position from which the time of the agent's greeting counts: 300 ms after the extension of so many digits, else the
-/// one from which it could speak.
+/// Returns the position from which the time of the agent's greeting counts: 300 ms after the extension of so many
+/// digits, else the one from which it could speak.
 pub(super) fn greeting_from(moments: &[TimelineEntry], extension_digits: usize) -> i64 {
     let sent = moments.iter().filter_map(|moment| reading::key(moment)).filter(|key| key.sent);
     let digits: Vec<Span> = sent.take(extension_digits).map(digit).collect();

@@ -16,10 +16,8 @@ use ringer_model::expectation::ExpectationStatus;
 use ringer_model::playback::phrases;
 use ringer_provider::LanguageModel;
 
-use super::answer::Wrong;
-use super::answer::{Number, verdict};
-use super::ask::{ask, question};
-use super::decide::unread;
+use super::answer::{Number, Wrong, verdict};
+use super::ask::{ask, question, unread};
 use super::doubt::{Doubt, Heard};
 use super::measures::greeting_from;
 use super::reading::{key, speech_end, turn};
@@ -85,7 +83,8 @@ impl Played {
 
 /// Returns one entry for each step of the agent, and for each that cuts into its turns. A step that was never reached
 /// has not passed. Empty when nothing is played. `joined`: without a language model the Digital Human says what it is
-/// to mean as it stands, in one piece with its other words. `extension_digits`: keys that were sent before the conversation.
+/// to mean as it stands, in one piece with its other words. `extension_digits`: keys that were sent before the
+/// conversation.
 pub fn playback(steps: &[Object], moments: &[TimelineEntry], joined: bool, extension_digits: usize) -> Vec<Played> {
     let scene = Scene::new(steps, moments, joined, greeting_from(moments, extension_digits));
     let judged = |(index, step): (usize, &Object)| match (is_agent(step), cut_in(step)) {
@@ -222,8 +221,8 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// Returns if the agent was silent as long as the step says, for how many milliseconds, and the position of its end.
-    /// `None`: the step was not reached.
+    /// Returns if the agent was silent as long as the step says, for how many milliseconds, and the position of its
+    /// end. `None`: the step was not reached.
     fn silence(&self, index: usize) -> Option<(Option<bool>, i64, i64)> {
         let (steps, moments) = (self.steps, self.moments);
         // Silences that follow each other are one.
@@ -356,7 +355,7 @@ fn tests(step: &Object, turn: &Turn) -> Vec<Test> {
     tests
 }
 
-/// Has the model judge the meanings, all at once. Without an answer they stay open.
+/// Asks the model for its judgement of all meanings at once. Without an answer they stay open.
 ///
 /// # Errors
 /// Why there is no answer, for a person; nothing is asked, and nothing wrong, where no meaning is open.
@@ -422,7 +421,8 @@ struct Turn {
 }
 
 impl Turn {
-    /// Returns the test of wanted words. Where they are missing, and doubtful words stand in their place, it cannot be told.
+    /// Returns the test of wanted words. Where they are missing, and doubtful words stand in their place, it cannot be
+    /// told.
     fn word_test(passed: bool, doubt: Option<Doubt>, why: String) -> Test {
         match doubt.filter(|_| !passed) {
             Some(doubt) => Test::of(None, format!("{why} for sure; words were heard with doubt: {}", doubt.shown)),

@@ -177,8 +177,8 @@ pub(super) fn ready(moments: &[TimelineEntry]) -> Sample {
     told.map(|moment| moment.sample.min(0)).max().unwrap_or(0)
 }
 
-/// Returns the milliseconds from dialling to the moment from which the agent could speak; `None` where nothing was dialled, or
-/// the call did not come about.
+/// Returns the milliseconds from dialling to the moment from which the agent could speak; `None` where nothing was
+/// dialled, or the call did not come about.
 pub(super) fn setup_ms(moments: &[TimelineEntry]) -> Option<i64> {
     let dialled = moments.iter().find(|moment| matches!(moment.reading(), EventKind::Dialing { .. }))?;
     moments.iter().find(|moment| matches!(moment.reading(), EventKind::Connected { .. }))?;

@@ -29,7 +29,8 @@ const MOST_WORDS: usize = 2000;
 const KEY_MS: i64 = 100;
 /// Audio that is silenced around a private word, milliseconds.
 const AROUND_MS: i64 = 50;
-/// The same around own words. What the codec does not carry of them, as of a hiss at their end, is no speech but is recorded.
+/// The same around own words. What the codec does not carry of them, as of a hiss at their end, is no speech but is
+/// recorded.
 const AROUND_OWN_MS: i64 = 300;
 
 /// Marks that stand in place of private parts.
@@ -195,7 +196,8 @@ impl Redactor {
     /// Returns true for each word that is part of something private. Among very many words all count as private if one
     /// is.
     fn private(&self, words: &[String]) -> Vec<bool> {
-        // Each word with the words around it: it is private when the text is another one without it being there as it was.
+        // Each word with the words around it: it is private when the text is another one without it being there as it
+        // was.
         let text = words.join(" ");
         let left = self.text(&text);
         if left == text {

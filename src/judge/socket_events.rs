@@ -1,11 +1,10 @@
 //! Events that the port of a WebSocket tells of the whole of the other side's audio.
 
-use ringer_media::call::AUDIO_NOT_PLAYED;
-use ringer_media::call::RATE_MISMATCH;
-use ringer_media::call::{ChannelEvent, EventKind, TimelineEntry};
+use ringer_media::call::{AUDIO_NOT_PLAYED, ChannelEvent, EventKind, RATE_MISMATCH, TimelineEntry};
 use serde_json::Value;
 
-/// Returns the text for a person about a sampling rate that the agent's audio does not seem to have; `None`: there is no doubt.
+/// Returns the text for a person about a sampling rate that the agent's audio does not seem to have; `None`: there is
+/// no doubt.
 pub fn rate_mismatch(timeline: &[TimelineEntry]) -> Option<&str> {
     find(timeline, RATE_MISMATCH).map(|data| data["message"].as_str().unwrap_or(RATE_MISMATCH))
 }

@@ -55,7 +55,8 @@ pub struct TurnOverlap {
     pub stop_ms: Option<i64>,
 }
 
-/// Returns the turns of a conversation; the words of each are taken from `entries`. Of a written one each message is a turn.
+/// Returns the turns of a conversation; the words of each are taken from `entries`. Of a written one each message is a
+/// turn.
 pub fn turn_list(moments: &[TimelineEntry], facts: &Facts, entries: &[TranscriptEntry]) -> Vec<TurnItem> {
     if messages::are_written(moments) {
         return entries.iter().zip(0..).map(|(entry, index)| written_turn(entry, index)).collect();

@@ -1,5 +1,5 @@
-//! Turns of a call whose words are not known, or were not when they were answered. Whoever judges words is told of them: what was
-//! not heard is not what was not said.
+//! Turns of a call whose words are not known, or were not when they were answered. Whoever judges words is told of
+//! them: what was not heard is not what was not said.
 
 use ringer_media::call::{Kind, TimelineEntry};
 use ringer_model::digital_human::Role;

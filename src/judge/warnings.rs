@@ -106,8 +106,8 @@ fn model(timeline: &[TimelineEntry]) -> Vec<String> {
     late.into_iter().chain(replaced).chain(broken).chain(cut).collect()
 }
 
-/// Returns warnings about speech that was made or recognised by others than it should have been, and about onsets that are not
-/// exact, each trouble once.
+/// Returns warnings about speech that was made or recognised by others than it should have been, and about onsets that
+/// are not exact, each trouble once.
 fn others(timeline: &[TimelineEntry]) -> Vec<String> {
     let missed: Vec<&str> = entries_named(timeline, "turn.ended").filter_map(missing).collect();
     let ended_by_fault =

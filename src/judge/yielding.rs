@@ -1,4 +1,5 @@
-//! Yielding of the agent: messages that tell of it, and what is not known of it. The figures are those of `ringer_media::measure`.
+//! Yielding of the agent: messages that tell of it, and what is not known of it. The figures are those of
+//! `ringer_media::measure`.
 
 use ringer_media::call::{ChannelEvent, EventKind, TimelineEntry};
 use ringer_media::frame::PER_MS;
@@ -27,7 +28,8 @@ pub struct OpenMetric {
     pub reason: String,
 }
 
-/// True for the agent's own message that its words were cut off: it took audio back that was not played yet, or says so.
+/// True for the agent's own message that its words were cut off: it took audio back that was not played yet, or says
+/// so.
 pub(super) fn tells_cut(moment: &TimelineEntry) -> bool {
     let EventKind::Channel(told) = moment.reading() else { return false };
     match &**told {

@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::Object;
 use super::id::IdString;
 use super::run::QueueSpec;
-use super::yes;
+use super::{Object, yes};
 
 /// Maximum number of messages and tool calls of an agent in one conversation.
 pub const INBOX_MOST: usize = 5000;

@@ -9,11 +9,10 @@ use std::borrow::Cow;
 use ringer_syntax::json::Json;
 use serde_json::{Map, Value};
 
-use crate::literal;
-use crate::scalar;
 use crate::scalar::Read;
 use crate::schema::{Bound, Field, Kind, Need, Node};
 use crate::validation_error::{Problem, Side, Step, ValidationErrors};
+use crate::{literal, scalar};
 
 /// Part of a request that a value came from; the first step of its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! Audio files as they come from users and servers: WAV, MP3, AAC, FLAC, Ogg (Vorbis, Opus) and MP4 (AAC) in memory to 16 kHz
-//! mono. Joined files are read to the end of the last one. Any bytes are answered with audio or a failure, in memory that follows
-//! the limits here and not what a file claims; what of a file is not in the audio is told.
+//! Audio files as they come from users and servers: WAV, MP3, AAC, FLAC, Ogg (Vorbis, Opus) and MP4 (AAC) in memory to
+//! 16 kHz mono. Joined files are read to the end of the last one. Any bytes are answered with audio or a failure, in
+//! memory that follows the limits here and not what a file claims; what of a file is not in the audio is told.
 
 mod joined;
 pub mod kind;

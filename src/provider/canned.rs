@@ -1,5 +1,5 @@
-//! Speech without a synthesizer: recorded words, as many as the text has. For load and simulation, where it counts that somebody
-//! speaks and not what is said. The same text and voice give the same samples on every machine.
+//! Speech without a synthesizer: recorded words, as many as the text has. For load and simulation, where it counts that
+//! somebody speaks and not what is said. The same text and voice give the same samples on every machine.
 
 use std::sync::Arc;
 

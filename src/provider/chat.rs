@@ -59,7 +59,8 @@ pub struct ChatConfig {
     pub total: Duration,
     /// The same where nobody waits on the telephone.
     pub patient_total: Duration,
-    /// Longest time that words are held back because they may turn out to be reasoning, while somebody waits on the telephone.
+    /// Longest time that words are held back because they may turn out to be reasoning, while somebody waits on the
+    /// telephone.
     pub held: Duration,
     /// The same where nobody waits on the telephone.
     pub patient_held: Duration,

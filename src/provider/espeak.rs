@@ -1,11 +1,11 @@
-//! espeak-ng (Debian `espeak-ng`): all other languages and accents. Only its command line and its measured figures; running
-//! it is [`super::speech`]'s.
+//! espeak-ng (Debian `espeak-ng`): all other languages and accents. Only its command line and its measured figures;
+//! running it is [`super::speech`]'s.
 
 use std::path::Path;
 
 use tokio::process::Command;
 
-use super::voice::NORMAL_WPM;
+use super::prosody::{NORMAL_WPM, Range};
 
 /// Name of the program, and of its Debian package.
 pub(super) const PROGRAM: &str = "espeak-ng";
@@ -14,6 +14,9 @@ pub(super) const PROGRAM: &str = "espeak-ng";
 pub(super) const FEMALE: [&str; 4] = ["f1", "f2", "f3", "f4"];
 /// Speaker variants that stay easy to understand.
 pub(super) const MALE: [&str; 4] = ["m1", "m3", "m4", "m7"];
+
+/// Range of the callers of each voice, whose variants differ by themselves.
+pub(super) const RANGE: Range = Range { pitch: (0.84, 1.2), formant: (0.94, 1.06) };
 
 /// The program's limits of its speed.
 const SPEEDS: (f32, f32) = (80.0, 450.0);

@@ -1,5 +1,5 @@
-//! Two providers as one: when the first fails, the second takes over, and the failure is told. After a failure the first is
-//! passed over for a while, so that not every turn waits for it again.
+//! Two providers as one: when the first fails, the second takes over, and the failure is told. After a failure the
+//! first is passed over for a while, so that not every turn waits for it again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,11 +1,11 @@
-//! flite (Debian `flite`): American and Scottish English, clear enough for recognizers. Only its command line and its voices'
-//! measured figures; running it is [`super::speech`]'s.
+//! flite (Debian `flite`): American and Scottish English, clear enough for recognizers. Only its command line and its
+//! voices' measured figures; running it is [`super::speech`]'s.
 
 use std::path::Path;
 
 use tokio::process::Command;
 
-use super::voice::Range;
+use super::prosody::Range;
 
 /// Name of the program, and of its Debian package.
 pub(super) const PROGRAM: &str = "flite";

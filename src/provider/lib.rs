@@ -18,13 +18,14 @@ pub mod models;
 mod own_roots;
 pub mod piper;
 pub mod pocketsphinx;
+mod prosody;
 pub mod remote;
-#[cfg(test)]
-mod speaker;
 pub mod speech;
 pub mod spoken_form;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 mod timbre;
 mod voice;
 pub mod whisper;
@@ -145,7 +146,7 @@ impl Default for Voice {
         Voice {
             id: String::new(),
             language: "en".into(),
-            rate_wpm: voice::NORMAL_WPM,
+            rate_wpm: prosody::NORMAL_WPM,
             pitch: 1.0,
             formant: 1.0,
             bands_db: [0.0; 4],
@@ -170,9 +171,10 @@ pub trait Synthesizer: Send + Sync {
     /// Chooses the voice nearest to `wanted`.
     fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure>;
 
-    /// Sends the speech into `out` as it is made, returns at its end. Dropping the future gives it up. Silence at both ends is
-    /// removed; the active speech level (ITU-T P.56) is -26 dBov, with peaks of at most -3 dBFS. What is sent while it is made
-    /// begins with the voice's known gain, which moves by at most 1 dB a second. An error may come after some pieces.
+    /// Sends the speech into `out` as it is made, returns at its end. Dropping the future gives it up. Silence at both
+    /// ends is removed; the active speech level (ITU-T P.56) is -26 dBov, with peaks of at most -3 dBFS. What is sent
+    /// while it is made begins with the voice's known gain, which moves by at most 1 dB a second. An error may come
+    /// after some pieces.
     fn synthesize<'a>(
         &'a self,
         text: &'a str,
@@ -180,8 +182,8 @@ pub trait Synthesizer: Send + Sync {
         out: mpsc::Sender<Spoken>,
     ) -> Job<'a, Result<(), Failure>>;
 
-    /// Waits until a voice can speak without delay, so that a call does not wait for a model to be loaded. A voice that cannot be
-    /// loaded says so when it is to speak.
+    /// Waits until a voice can speak without delay, so that a call does not wait for a model to be loaded. A voice that
+    /// cannot be loaded says so when it is to speak.
     fn ready<'a>(&'a self, _voice: &'a Voice) -> Job<'a, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -320,7 +322,8 @@ pub trait Recognizer: Send + Sync {
         keyterms: &[String],
     ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>);
 
-    /// Opens a stream whose text is wanted while it goes on, too. A recognizer for which that is no more work makes no difference.
+    /// Opens a stream whose text is wanted while it goes on, too. A recognizer for which that is no more work makes no
+    /// difference.
     fn open_running(
         &self,
         language: SpokenIn<'_>,
@@ -409,8 +412,8 @@ pub enum ChatPart {
 
 /// Text to text, as it is made.
 pub trait LanguageModel: Send + Sync {
-    /// Sends the answer's parts into `out`, returns at its end. Dropping the future gives the answer up. An error may come
-    /// after some parts.
+    /// Sends the answer's parts into `out`, returns at its end. Dropping the future gives the answer up. An error may
+    /// come after some parts.
     fn chat<'a>(&'a self, request: &'a ChatRequest, out: mpsc::Sender<ChatPart>) -> Job<'a, Result<(), Failure>>;
 
     /// Returns the model's name, for metadata.

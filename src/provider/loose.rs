@@ -1,7 +1,8 @@
-//! JSON as servers and models write it that use the words of another language: `NaN`, `True`, `None`, and fractions such as `8/10`.
+//! JSON as servers and models write it that use the words of another language: `NaN`, `True`, `None`, and fractions
+//! such as `8/10`.
 
-/// Returns JSON text in which words that are no JSON stand as values: what is no number as null, fractions as texts. Texts stay as
-/// they are.
+/// Returns JSON text in which words that are no JSON stand as values: what is no number as null, fractions as texts.
+/// Texts stay as they are.
 pub fn strict(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
@@ -35,7 +36,8 @@ fn is_fraction(word: &str) -> bool {
     word.split_once('/').is_some_and(|(part, whole)| is_number(part) && is_number(whole))
 }
 
-/// Returns the length of the JSON text that begins here, with its quotation marks; all that is left where it is not closed.
+/// Returns the length of the JSON text that begins here, with its quotation marks; all that is left where it is not
+/// closed.
 fn text_length(json: &str) -> usize {
     let mut escaped = false;
     for (at, c) in json.char_indices().skip(1) {

@@ -28,10 +28,12 @@ pub struct Mail<'a> {
     pub text: &'a str,
 }
 
-/// Sends a mail through the relay at `relay`, `smtp://` (STARTTLS where it is offered) or `smtps://` with credentials in the URL.
+/// Sends a mail through the relay at `relay`, `smtp://` (STARTTLS where it is offered) or `smtps://` with credentials
+/// in the URL.
 ///
 /// # Errors
-/// `not_sent`: an address or URL that cannot be used, a relay that does not answer or refuses. The message holds no credentials.
+/// `not_sent`: an address or URL that cannot be used, a relay that does not answer or refuses. The message holds no
+/// credentials.
 pub async fn mail(relay: &str, mail: Mail<'_>) -> Result<(), Failure> {
     install_tls();
     let mailbox = |text: &str| text.parse::<Mailbox>().map_err(|_| failure("an address is not valid"));

@@ -1,7 +1,8 @@
-//! The neural synthesizer: Piper voices in this process, and the installed programs for what they do not speak. Clause by clause,
-//! each one as soon as it is made; what was said once is kept, in memory and on disk.
+//! The neural synthesizer: Piper voices in this process, and the installed programs for what they do not speak. Clause
+//! by clause, each one as soon as it is made; what was said once is kept, in memory and on disk.
 //!
-//! All that is random in a voice follows from the caller's timbre, which follows from the call's seed, and from the text.
+//! All that is random in a voice follows from the caller's timbre, which follows from the call's seed, and from the
+//! text.
 
 mod choice;
 mod disk;
@@ -22,10 +23,11 @@ use tokio::sync::{Semaphore, mpsc};
 use self::choice::Known;
 use self::disk::DiskCache;
 use super::cache::SpeechCache;
+use super::prosody::NORMAL_WPM;
 use super::speech::EmbeddedSpeech;
 use super::spoken_form::spoken_form;
 use super::timbre::{Timbre, speech_s};
-use super::voice::{NORMAL_WPM, TEXT_BYTES_MAX, measurable_words};
+use super::voice::{TEXT_BYTES_MAX, measurable_words};
 use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, whole_speech};
 
 /// Beginning of the ids of these voices.
@@ -34,7 +36,8 @@ pub const PREFIX: &str = "piper:";
 const CACHE_BYTES_MAX: usize = 64 << 20;
 /// Largest error of a clause's speed, as a share of it.
 const RATE_OFF: f32 = 0.03;
-/// A clause is made a little slower than it is to be: to shorten it costs nothing, to lengthen it means to say it again.
+/// A clause is made a little slower than it is to be: to shorten it costs nothing, to lengthen it means to say it
+/// again.
 const SLOWER: f32 = 1.04;
 /// Factors of a voice's own length.
 const LENGTH: (f32, f32) = (0.45, 2.2);
@@ -123,7 +126,8 @@ impl PiperSpeech {
     /// are first chosen.
     ///
     /// # Errors
-    /// `synthesizer_missing`: there is no voice, or one has settings that cannot be read, or the library of phonemes is missing.
+    /// `synthesizer_missing`: there is no voice, or one has settings that cannot be read, or the library of phonemes is
+    /// missing.
     pub fn new(
         folders: &[PathBuf],
         named: std::collections::BTreeMap<String, String>,

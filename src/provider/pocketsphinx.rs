@@ -1,8 +1,9 @@
-//! The embedded recognizer: libpocketsphinx decodes English at 16 kHz while the words are still being said. A bounded pool
-//! of low-priority threads, one a core, each with a few warm decoders. A stream that finds none waits for the next one that is free,
-//! with its audio, and catches up; where as many wait already, it is told so at once (`recognizer_busy`).
+//! The embedded recognizer: libpocketsphinx decodes English at 16 kHz while the words are still being said. A bounded
+//! pool of low-priority threads, one a core, each with a few warm decoders. A stream that finds none waits for the next
+//! one that is free, with its audio, and catches up; where as many wait already, it is told so at once
+//! (`recognizer_busy`).
 //!
-//! Bias words are not used: the library takes them only with a pronunciation, and its dictionary has 134,000 words already.
+//! Bias words are not used: the library takes them only with a pronunciation. Its dictionary has 134,000 words already.
 
 mod library;
 mod line;
@@ -36,7 +37,7 @@ fn live_streams(cores: usize) -> usize {
     (cores.saturating_sub(1).max(1) * STREAMS_PER_CORE).min(DEFAULT_STREAMS_MAX)
 }
 
-/// Streams whose speech is over but whose text is still being made: the next words of the same call must not wait for it.
+/// Streams whose speech is over and whose text is being made: the next words of the same call must not wait for it.
 const SPARE: usize = 2;
 /// Live streams that one core carries beside the rest of the work (3 alone on a slow one, 5 on a fast one).
 const STREAMS_PER_CORE: usize = 3;
@@ -48,7 +49,7 @@ const BLOCK: usize = 1600;
 const BACKLOG_BLOCKS: usize = 300;
 /// Running text is read each 300 ms of audio.
 const PARTIAL_BLOCKS: usize = 3;
-/// Messages of a stream that nobody has taken yet; further running texts are skipped, the final text always has its place.
+/// Messages of a stream that nobody has taken yet; further running texts are skipped, the final text never is.
 const NEWS_DEPTH: usize = 16;
 
 /// The embedded recognizer. One decoder loads from the start, which shows that the model is there, and all others when

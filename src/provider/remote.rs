@@ -1,5 +1,6 @@
-//! Speech by the network: recognizers and synthesizers behind an HTTP request or a WebSocket. Keys and texts never reach a log
-//! or an error. Each has a limit for every step, so that a call is told of a failure instead of waiting for it.
+//! Speech by the network: recognizers and synthesizers behind an HTTP request or a WebSocket. Keys and texts never
+//! reach a log or an error. Each has a limit for every step, so that a call is told of a failure instead of waiting for
+//! it.
 //!
 //! | form | recognizer | synthesizer |
 //! |---|---|---|
@@ -18,9 +19,10 @@
 //!                                               <- {"type":"done"}                                after the last final text
 //! ```
 //!
-//! `final` closes a piece of the stretch and may come more than once; `confidence` and `words` (seconds from the start) may be
-//! left out. With `"detect_language":true` in `start` the speech may be in another language than `language`; `final` then has
-//! a `"language"` where the server knows it. By HTTP such a request has no `language`, and the answer may have one. A WebSocket synthesizer has a connection for each text:
+//! `final` closes a piece of the stretch and may come more than once; `confidence` and `words` (seconds from the start)
+//! may be left out. With `"detect_language":true` in `start` the speech may be in another language than `language`;
+//! `final` then has a `"language"` where the server knows it. By HTTP such a request has no `language`, and the answer
+//! may have one. A WebSocket synthesizer has a connection for each text:
 //!
 //! ```text
 //! -> {"type":"speak","text":"Hello.","voice":"alloy","language":"en","speed":1.0,"encoding":"pcm_s16le",
@@ -28,11 +30,11 @@
 //!                                               <- PCM (binary messages), then {"type":"done"}
 //! ```
 //!
-//! Speech that begins as a WAV, MP3, AAC, FLAC, Ogg or MP4 file is taken for one, in either form, whatever was asked for. Other
-//! files and texts are failures, as is noise: nothing is said that is not known to be speech.
+//! Speech that begins as a WAV, MP3, AAC, FLAC, Ogg or MP4 file is taken for one, in either form, whatever was asked
+//! for. Other files and texts are failures, as is noise: nothing is said that is not known to be speech.
 //!
-//! Either side reports trouble with `{"type":"error"}`; a connection that ends before `done` is a failure. Whoever cuts in on
-//! a text drops its connection.
+//! Either side reports trouble with `{"type":"error"}`; a connection that ends before `done` is a failure. Whoever cuts
+//! in on a text drops its connection.
 
 mod flow;
 mod http_recognizer;

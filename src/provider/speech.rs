@@ -1,5 +1,5 @@
-//! The embedded synthesizer: flite and espeak-ng as child processes. It gives words a caller's voice, speed and level; it
-//! adds no words and no pauses.
+//! The embedded synthesizer: flite and espeak-ng as child processes. It gives words a caller's voice, speed and level;
+//! it adds no words and no pauses.
 //!
 //! The text goes through the child's standard input, the audio comes back in a file of a folder that only this user can
 //! read. As many children run at once as there are cores; one has 10 s for a text, and a text waits for a free place as
@@ -42,7 +42,8 @@ const RATE_OFF: f32 = 0.04;
 const RATE_STEP: f32 = 0.01;
 /// Short and long words move what the program is asked for so far from the wanted rate.
 const RATE_MOVED: (f32, f32) = (0.6, 1.6);
-/// The same in English, whose voices are at the right speed over a call by themselves: what is much faster is not understood.
+/// The same in English, whose voices are at the right speed over a call by themselves: what is much faster is not
+/// understood.
 const RATE_MOVED_ENGLISH: (f32, f32) = (0.75, 1.35);
 /// Audio kept for another use: about half an hour.
 const CACHE_BYTES_MAX: usize = 64 << 20;
@@ -58,8 +59,8 @@ pub struct EmbeddedSpeech {
 }
 
 impl EmbeddedSpeech {
-    /// Makes the private folder. Fails with `synthesizer_failed` when there is no place for it. Missing programs are told by
-    /// [`Synthesizer::status`] and at their first use.
+    /// Makes the private folder. Fails with `synthesizer_failed` when there is no place for it. Missing programs are
+    /// told by [`Synthesizer::status`] and at their first use.
     pub fn new() -> Result<EmbeddedSpeech, Failure> {
         let folder = std::env::temp_dir().join(format!("ringer-{}", ringer_base::clock::new_id()));
         DirBuilder::new()

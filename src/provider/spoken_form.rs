@@ -1,5 +1,6 @@
 //! The spoken form of a written English text: money, units, Roman numerals and addresses as people say them. Only a
-//! synthesizer is given it; transcripts and timelines keep what was written. Digits that synthesizers read rightly stay.
+//! synthesizer is given it; transcripts and timelines keep what was written. Digits that synthesizers read rightly
+//! stay.
 
 mod numerals;
 

@@ -1,9 +1,8 @@
 //! Choice of a caller's voice: language, accent and gender select it, the seed makes it the caller's own.
 
+use super::prosody::{Range, rate_wpm};
 use super::{Failure, Voice, VoiceWanted, espeak, flite};
 
-/// Words per minute at speed `normal`.
-pub(super) const NORMAL_WPM: f32 = 170.0;
 /// Longest text in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 8000;
 /// Least number of words over which the speed is measured and corrected.
@@ -12,23 +11,9 @@ const MEASURED_WORDS: usize = 4;
 /// Most gain of a band of a caller's equaliser, either way, in dB.
 const BAND_DB: f64 = 4.0;
 
-/// Range of a voice's callers, as factors of its own pitch and formants. Words stay as well understood as in the voice
-/// itself.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) struct Range {
-    /// Lowest and highest pitch.
-    pub(super) pitch: (f32, f32),
-    /// Lowest and highest formants.
-    pub(super) formant: (f32, f32),
-}
-
-impl Range {
-    /// Range of espeak-ng, whose voice variants differ by themselves.
-    const ESPEAK: Range = Range { pitch: (0.84, 1.2), formant: (0.94, 1.06) };
-
-    fn of(id: &str) -> Range {
-        id.strip_prefix("flite:").and_then(flite::voice).map_or(Range::ESPEAK, |voice| voice.range)
-    }
+/// Returns the range of the callers of the voice with this id.
+fn range_of(id: &str) -> Range {
+    id.strip_prefix("flite:").and_then(flite::voice).map_or(espeak::RANGE, |voice| voice.range)
 }
 
 /// Returns a factor between `low` and `high`, even in semitones.
@@ -72,7 +57,7 @@ pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
             (spoken_by(name, female, variant), exact)
         }
     };
-    let range = Range::of(&id);
+    let range = range_of(&id);
     let (mut pitch, mut formant) = (between(range.pitch, pitch), between(range.formant, formant));
     if accent == Some("mature") {
         pitch *= 0.92;
@@ -111,7 +96,7 @@ pub(super) fn substitute(voice: &Voice) -> Option<Voice> {
         }
         _ => return None,
     };
-    let range = Range::of(&id);
+    let range = range_of(&id);
     let (pitch, formant) = (voice.pitch.clamp(range.pitch.0, range.pitch.1), voice.formant);
     Some(Voice { id, pitch, formant: formant.clamp(range.formant.0, range.formant.1), ..voice.clone() })
 }
@@ -135,17 +120,6 @@ fn custom(id: &str) -> Result<String, Failure> {
     }
     let name = id.strip_prefix("espeak-ng:").and_then(espeak::custom).ok_or_else(unknown)?;
     Ok(format!("espeak-ng:{name}"))
-}
-
-/// Returns the words per minute of a named speed.
-pub(super) fn rate_wpm(speed: &str) -> f32 {
-    match speed {
-        "slowest" => 110.0,
-        "slow" => 140.0,
-        "fast" => 205.0,
-        "fastest" => 250.0,
-        _ => NORMAL_WPM,
-    }
 }
 
 #[cfg(test)]
@@ -206,7 +180,7 @@ mod tests {
             assert_eq!(other.as_ref().map(|other| other.id.as_str()), expect, "{}", voice.id);
             let Some(other) = other else { return };
             assert_eq!((other.rate_wpm, other.language), (voice.rate_wpm, voice.language));
-            let range = Range::of(&other.id);
+            let range = range_of(&other.id);
             assert!((range.pitch.0..=range.pitch.1).contains(&other.pitch), "{}", other.pitch);
             assert!((range.formant.0..=range.formant.1).contains(&other.formant), "{}", other.formant);
         };

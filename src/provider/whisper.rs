@@ -1,9 +1,9 @@
-//! The neural recognizer: a Whisper model in this process, loaded once and shared by all calls. Every codec, and as many
-//! languages as the model has. A bounded pool of threads behind the calls hears whole stretches of speech; there is running text
-//! only where a call asks for it.
+//! The neural recognizer: a Whisper model in this process, loaded once and shared by all calls. Every codec, and as
+//! many languages as the model has. A bounded pool of threads behind the calls hears whole stretches of speech; there
+//! is running text only where a call asks for it.
 //!
-//! A stretch is heard as soon as 200 ms of it are silent; when speech goes on, that work is given up. A text that the model itself
-//! doubts is none: words are not invented.
+//! A stretch is heard as soon as 200 ms of it are silent; when speech goes on, that work is given up. A text that the
+//! model itself doubts is none: words are not invented.
 
 mod gate;
 mod pool;
@@ -21,7 +21,8 @@ use self::pool::{Open, Pool};
 use self::stretch::{Feed, Stretch};
 use super::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
 
-/// Messages of a stretch that nobody has taken yet; further running texts are skipped, the final text always has its place.
+/// Messages of a stretch that nobody has taken yet; further running texts are skipped, the final text always has its
+/// place.
 const NEWS_DEPTH: usize = 16;
 
 /// The recognizer of a Whisper model.

@@ -3,8 +3,7 @@
 
 use ringer_base::error::{Error, Result};
 
-use super::Session;
-use super::db;
+use super::{Session, db};
 
 /// A set of dials with limits of its own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

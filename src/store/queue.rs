@@ -15,9 +15,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::db;
 use crate::db::Cell;
-use crate::{Session, Store, from_text, to_text};
+use crate::{Session, Store, db, from_text, to_text};
 
 /// A kind of work.
 pub trait Job: Serialize + DeserializeOwned {

@@ -1,13 +1,13 @@
-//! Suites in the words of a framework for agents: turns of `user` or `dtmf` with the events that are expected after each. They are read
-//! as a scenario each, and played as any other.
+//! Suites in the words of a framework for agents: turns of `user` or `dtmf` with the events that are expected after
+//! each. They are read as a scenario each, and played as any other.
 
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use super::expand::connect;
-use super::file::{RING_S, Scenario, Suite, written_args};
-use super::reading::{check_known, number, texts};
+use super::reading::{check_known, number, texts, written_args};
+use super::scenario::{RING_S, Scenario, Suite};
 use super::verdict::Gate;
 use super::yaml::{Node, Problem, parse};
 
@@ -183,7 +183,8 @@ enum SendAfter {
     Pause(i64),
 }
 
-/// Reads `send_after`: an event with a delay, a delay alone, or the event as a word; `None` where nothing is waited for.
+/// Reads `send_after`: an event with a delay, a delay alone, or the event as a word; `None` where nothing is waited
+/// for.
 fn send_after(node: &Node, problems: &mut Vec<Problem>) -> Option<SendAfter> {
     let (event, delay) = match node.members() {
         Some(members) => {

@@ -51,7 +51,8 @@ pub struct RoomAt {
     pub at: Place,
 }
 
-/// A kind of connection: its word, its connection type, the field of its address, and the fields of the words beside it.
+/// A kind of connection: its word, its connection type, the field of its address, and the fields of the words beside
+/// it.
 struct Way {
     word: &'static str,
     kind: &'static str,
@@ -127,7 +128,8 @@ const WAYS: [Way; 7] = [
     },
 ];
 
-/// Words beside the address of a room server. The server of tokens among [`WAYS`] has the same word, and an address of HTTP.
+/// Words beside the address of a room server. The server of tokens among [`WAYS`] has the same word, and an address of
+/// HTTP.
 const ROOM_SERVER: Way = Way {
     word: "room",
     kind: "P1",
@@ -177,8 +179,8 @@ fn metadata_of_text(value: &Node) -> Option<Result<Value, Vec<Problem>>> {
 }
 
 impl Made {
-    /// Returns the reason why its pipeline cannot be named like this: by its address at the run's own engine, by its name at a
-    /// server.
+    /// Returns the reason why its pipeline cannot be named like this: by its address at the run's own engine, by its
+    /// name at a server.
     pub fn pipeline_problem(&self, is_at_server: bool) -> Option<Problem> {
         let name = self.agent.get("P2_agent_name")?.as_str()?;
         let text = match (is_http_address(name), is_at_server) {

@@ -1,15 +1,18 @@
-//! The words of a suite: what it connects to, what it starts, and its scenarios, each as a Digital Human and a simulation of the API.
+//! The words of a suite: what it connects to, what it starts, and its scenarios, each as a Digital Human and a
+//! simulation of the API.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use super::expand::{Connect, connect};
+use super::expand::connect;
 use super::fitting::Fields;
 use super::mask::mask;
-use super::reading::{check_known, number, texts};
-use super::spawn::{Spawn, spawn};
+use super::reading::{check_known, number, texts, written_args};
+use super::scenario::RING_S;
+pub use super::scenario::{Scenario, Suite};
+use super::spawn::spawn;
 use super::verdict::{Gate, Untold};
 use super::yaml::{Loaded, Node, Place, Problem, load};
 use super::{evals, turns};
@@ -40,44 +43,6 @@ pub const SCENARIO: [&str; 14] = [
     "max_seconds",
     "ring_seconds",
 ];
-
-/// A file that was read.
-#[derive(Clone, Debug)]
-pub struct Suite {
-    /// Path as it was given.
-    pub path: PathBuf,
-    /// Connection to the agent.
-    pub connect: Connect,
-    /// Command that is started before the calls.
-    pub spawn: Option<Spawn>,
-    /// The scenarios in their order.
-    pub scenarios: Vec<Scenario>,
-    /// Values that are masked in everything that is printed or written.
-    pub masked: Vec<String>,
-}
-
-/// One scenario of a suite.
-#[derive(Clone, Debug)]
-pub struct Scenario {
-    /// Name of the scenario, unique in the file.
-    pub name: String,
-    /// Position of its name.
-    pub at: Place,
-    /// Tags, by which scenarios are chosen.
-    pub tags: Vec<String>,
-    /// Repetitions that the file asks for.
-    pub repeat: Option<u32>,
-    /// Terms of its gate.
-    pub gate: Gate,
-    /// Fields of the Digital Human.
-    pub human: Map<String, Value>,
-    /// Fields of the simulation.
-    pub simulation: Map<String, Value>,
-    /// Values of the file by the fields of the API that they became.
-    pub sources: Vec<(String, Node)>,
-    /// Metrics of its expectations, each with its position.
-    pub metrics: Vec<(String, Place)>,
-}
 
 /// Reads a file.
 ///
@@ -392,9 +357,6 @@ fn conditions(
     ringing(words, simulation, problems);
 }
 
-/// Seconds for which an agent may ring where a suite says nothing of it.
-pub(super) const RING_S: i64 = 45;
-
 /// Reads how long it may ring, by the word of a suite or by the field of the API, and not by both.
 fn ringing(words: &Words<'_>, simulation: &mut Map<String, Value>, problems: &mut Vec<Problem>) {
     let seconds = number(words.get("ring_seconds"), "ring_seconds", 1.0, 3600.0, problems);
@@ -475,12 +437,6 @@ const EXPECT: [&str; 16] = [
 
 /// Members of an expectation that are texts, whatever they look like.
 const TEXTS: [&str; 8] = ["metric", "heard", "not_heard", "speaker", "tool", "dtmf_received", "meaning", "event"];
-
-/// Returns the member of an expectation with the characters of its arguments; `None` where all have quotes.
-pub(super) fn written_args(args: &Node) -> Option<(String, Value)> {
-    let written = args.as_written();
-    (!written.is_empty()).then(|| ("args_as_written".to_owned(), Value::Object(written)))
-}
 
 pub(super) fn expectation(node: &Node) -> Result<Value, Vec<Problem>> {
     let mut problems = Vec::new();

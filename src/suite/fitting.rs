@@ -1,5 +1,5 @@
-//! Fields of the API in a suite's file: each is checked by the schema that the API checks it by, so that what is read here is not
-//! refused there for its form.
+//! Fields of the API in a suite's file: each is checked by the schema that the API checks it by, so that what is read
+//! here is not refused there for its form.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -31,11 +31,12 @@ impl Fields {
         Fields { schema: Schema::of::<T>() }
     }
 
-    /// Returns the value of a field as JSON. Where the field takes a text, an unquoted value is the characters that were written.
+    /// Returns the value of a field as JSON. Where the field takes a text, an unquoted value is the characters that
+    /// were written.
     ///
     /// # Errors
-    /// Everything that the API would refuse of its form, and members that it does not know; `word`: the word of the file for the
-    /// field.
+    /// Everything that the API would refuse of its form, and members that it does not know; `word`: the word of the
+    /// file for the field.
     pub fn value(&self, word: &str, field: &str, node: &Node) -> Result<Value, Vec<Problem>> {
         let mut problems = Vec::new();
         if let Type::Fields(fields, _) = &self.schema.kind
@@ -72,8 +73,8 @@ impl Fields {
     }
 }
 
-/// Returns the deepest value that a location of the API leads to, and the JSON Pointer of it. Steps that name no member, as the names
-/// of a union's members, are passed over.
+/// Returns the deepest value that a location of the API leads to, and the JSON Pointer of it. Steps that name no
+/// member, as the names of a union's members, are passed over.
 fn place_of<'n>(node: &'n Node, loc: &Value) -> (String, &'n Node) {
     let (mut pointer, mut at) = (String::new(), node);
     for step in loc.as_array().into_iter().flatten().skip(2) {

@@ -1,4 +1,5 @@
-//! The report as one file that opens from disk: table, and for each call waveform, transcript, events, expectations and sound.
+//! The report as one file that opens from disk: table, and for each call waveform, transcript, events, expectations and
+//! sound.
 
 mod ways;
 

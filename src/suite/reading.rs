@@ -1,4 +1,6 @@
-//! Values of a suite's file: known words, numbers within bounds, lists of texts.
+//! Values of a suite's file: known words, numbers within bounds, lists of texts, arguments of tools.
+
+use serde_json::Value;
 
 use super::yaml::{Key, Node, Problem};
 use crate::config::nearest;
@@ -36,4 +38,10 @@ pub(super) fn texts(node: Option<&Node>, word: &str, problems: &mut Vec<Problem>
         problems.push(Problem::new(&node.at, format!("{word} must be a list of texts")));
         Vec::new()
     })
+}
+
+/// Returns the member of an expectation with the characters of its arguments; `None` where all have quotes.
+pub(super) fn written_args(args: &Node) -> Option<(String, Value)> {
+    let written = args.as_written();
+    (!written.is_empty()).then(|| ("args_as_written".to_owned(), Value::Object(written)))
 }

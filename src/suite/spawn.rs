@@ -19,8 +19,8 @@ pub struct Spawn {
     pub env: BTreeMap<String, String>,
     /// Folder that it runs in.
     pub folder: PathBuf,
-    /// Addresses on this machine, one of which takes connections when it is ready; empty: it is ready at once. A name like `localhost`
-    /// has several.
+    /// Addresses on this machine, one of which takes connections when it is ready; empty: it is ready at once. A name
+    /// like `localhost` has several.
     pub ready: Vec<SocketAddr>,
     /// Seconds that it may take until then.
     pub within_s: f64,
@@ -110,7 +110,8 @@ fn loopback(text: &str) -> Result<Vec<SocketAddr>, String> {
     if own.is_empty() { Err(format!("'{text}' is not on this machine")) } else { Ok(own) }
 }
 
-/// Splits a text into words as a shell does: blanks part them, quotes and backslashes hold them together; nothing is expanded.
+/// Splits a text into words as a shell does: blanks part them, quotes and backslashes hold them together; nothing is
+/// expanded.
 ///
 /// # Errors
 /// A quote or a backslash without its end.

@@ -81,7 +81,8 @@ pub fn bootstrap(pairs: &[(Vec<f64>, Vec<f64>)], percent: f64, seed: Seed) -> Op
     Some((found, percentile(&all, 2.5)?, percentile(&all, 97.5)?))
 }
 
-/// Pairs that are needed until a change like this one is seen in 80 % of such comparisons, at 95 %; `None` where nothing changed.
+/// Pairs that are needed until a change like this one is seen in 80 % of such comparisons, at 95 %; `None` where
+/// nothing changed.
 pub fn pairs_needed(worse: u64, better: u64, pairs: u64) -> Option<u64> {
     if pairs == 0 || worse == better {
         return None;

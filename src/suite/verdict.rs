@@ -71,8 +71,8 @@ impl Judgement {
 /// Code of an agent whose command was not there.
 pub const NOT_STARTED: &str = "AGENT_NOT_STARTED";
 
-/// Returns the engine's verdict of a result record; `ended`: how the agent's spawned command ended during the call, `None` where
-/// it runs or there is none.
+/// Returns the engine's verdict of a result record; `ended`: how the agent's spawned command ended during the call,
+/// `None` where it runs or there is none.
 pub fn judge(record: &Value, ended: Option<&str>) -> Judgement {
     let told = &record["verdict"];
     let text = |key: &str| told[key].as_str().unwrap_or_default();
@@ -140,7 +140,8 @@ impl Default for Gate {
     }
 }
 
-/// Returns the verdict on the gate of a scenario: `told` of `all` calls tell something about the agent, `passed` of them passed.
+/// Returns the verdict on the gate of a scenario: `told` of `all` calls tell something about the agent, `passed` of
+/// them passed.
 pub fn gate(passed: u64, told: u64, all: u64, terms: Gate) -> Verdict {
     if all == 0 {
         return Verdict::Passed;

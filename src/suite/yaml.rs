@@ -125,8 +125,8 @@ impl Node {
 
     /// Returns the value as JSON.
     ///
-    /// Unquoted scalars become numbers, truth values or null as in YAML 1.2 (10.3.2). Digits behind a zero stay a text, and so does a
-    /// number that 64 bits do not hold.
+    /// Unquoted scalars become numbers, truth values or null as in YAML 1.2 (10.3.2). Digits behind a zero stay a text,
+    /// and so does a number that 64 bits do not hold.
     pub fn json(&self) -> Value {
         match &self.kind {
             Kind::Scalar { text, plain: false } => Value::String(text.clone()),

@@ -1,5 +1,5 @@
-//! Groups of integration tests. Tests that measure lateness, memory, load or CPU time stand in modules named `alone`. They run one at
-//! a time, on a machine that does nothing else.
+//! Groups of integration tests. Tests that measure lateness, memory, load or CPU time stand in modules named `alone`.
+//! They run one at a time, on a machine that does nothing else.
 
 use super::{check, holds};
 

@@ -21,7 +21,8 @@ const LEAD: Sample = 200 * PER_MS;
 /// Longest stretch of concealed audio that is not reported, in samples.
 const SHORT_UNDERRUN: Sample = 40 * PER_MS;
 
-/// Ticks from before the connection that are listened to in one tick: their audio has to fit into the window of the recording.
+/// Ticks from before the connection that are listened to in one tick: their audio has to fit into the window of the
+/// recording.
 const AT_ONCE: usize = 5;
 /// Ticks for which the first packet from before the connection is waited for.
 const FIRST_WAITS: u8 = 3;
@@ -215,7 +216,8 @@ impl Call {
         }
     }
 
-    /// Listens to ticks before the present one, in which packets came before the call was up. Returns true when none is left.
+    /// Listens to ticks before the present one, in which packets came before the call was up. Returns true when none is
+    /// left.
     fn catch_up(&mut self, now: Time) -> bool {
         let Some(mut earlier) = self.waits.earlier.take() else { return true };
         let Earlier { mut next, sign: before, waits } = *earlier;
@@ -263,7 +265,8 @@ impl Call {
         self.listened_to = listened_to;
     }
 
-    /// Moves the positions of all audio heard before by this many samples back, as the jitter buffer has become shallower.
+    /// Moves the positions of all audio heard before by this many samples back, as the jitter buffer has become
+    /// shallower.
     fn shift(&mut self, by: Sample) {
         if by > 0 {
             self.window.move_back(by);

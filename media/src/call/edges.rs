@@ -1,8 +1,8 @@
 //! Audible beginning and end of this side's speech: in the band of the codec and at its audio quality, before noise is
 //! added. Sound above the band of a telephone codec is no speech to the other side.
 //!
-//! The ruler is that of all true onsets and ends: the first and the last 10 ms that are louder than -50 dBov and than the floor
-//! of the last 3 s + 5 dB.
+//! The ruler is that of all true onsets and ends: the first and the last 10 ms that are louder than -50 dBov and than
+//! the floor of the last 3 s + 5 dB.
 
 use super::pauses::Pauses;
 use crate::clip::{OVER_FLOOR_DB, SILENCE_DBOV};

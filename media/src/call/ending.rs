@@ -187,8 +187,8 @@ pub struct Ending {
     pub reason: EndReason,
     /// True when the call was answered.
     pub connected: bool,
-    /// Samples from connect to the end; 0 when never connected. After [`EndReason::MediaTimeout`] the end of the recording is
-    /// the last packet, and frames beyond it were handed out already: cut the recording here.
+    /// Samples from connect to the end; 0 when never connected. After [`EndReason::MediaTimeout`] the end of the
+    /// recording is the last packet, and frames beyond it were handed out already: cut the recording here.
     pub samples: Sample,
     /// End as the other side told it; `None` when it told none.
     pub remote: Option<RemoteEnd>,
@@ -222,7 +222,8 @@ pub struct Quality {
     pub late_frames: u64,
     /// Longest run of late frames, in frames.
     pub longest_gap_frames: u64,
-    /// Milliseconds by which the machine's clocks came apart during the call: its time was set, or it slept. Set by the driver.
+    /// Milliseconds by which the machine's clocks came apart during the call: its time was set, or it slept. Set by the
+    /// driver.
     pub clock_slip_ms: f64,
     /// Number of RTP packets received.
     pub received_packets: u64,

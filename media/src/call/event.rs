@@ -84,8 +84,8 @@ pub enum EventKind {
     Ringing { address: Option<String>, code: u16 },
     /// The other side sends media before the answer.
     EarlyMedia { address: Option<String>, code: u16 },
-    /// The other side can speak from here on, before the call is up: the socket is open and the start of the session was sent, or the
-    /// other side's track is published. Without this event it can speak from sample 0 on.
+    /// The other side can speak from here on, before the call is up: the socket is open and the start of the session
+    /// was sent, or the other side's track is published. Without this event it can speak from sample 0 on.
     Ready,
     /// The call is up, at sample 0; `address` is the one that was called.
     Connected { address: Option<String>, code: u16, codec: Code },
@@ -162,8 +162,8 @@ pub enum EventKind {
     SessionAnswered { code: u16 },
     /// The other side asked for a transfer to `to`.
     Transfer { to: String, accepted: bool },
-    /// The target of an accepted transfer was called: `answered`, it is the other side from here on; with any other outcome the call
-    /// goes on as it was, or ends where the other side has left.
+    /// The target of an accepted transfer was called: `answered`, it is the other side from here on; with any other
+    /// outcome the call goes on as it was, or ends where the other side has left.
     Transferred { to: String, outcome: Code, code: u16 },
     /// A probe begins: a sound of this side that asks for no reaction. The words that are heard of it are reported as
     /// speech.
@@ -183,9 +183,10 @@ pub enum EventKind {
     /// Ticks that came more than 20 ms late.
     LateFrames { count: u64 },
     /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `answer_broke_off`, `meaning_late`,
-    /// `meaning_not_told`, `recognizer_late`, `synthesizer_failed`, of the transport: `dtmf_info_refused`, `codec_change_not_followed`, of
-    /// what arrives and is not heard ([`crate::leg::Unheard`]), of the analysis: `speech_under_tone`, or of the probes: `probe_not_ready`,
-    /// `probe_words_do_not_fit`. `why` is for a person, and may be empty.
+    /// `meaning_not_told`, `recognizer_late`, `synthesizer_failed`, of the transport: `dtmf_info_refused`,
+    /// `codec_change_not_followed`, of what arrives and is not heard ([`crate::leg::Unheard`]), of the analysis:
+    /// `speech_under_tone`, or of the probes: `probe_not_ready`, `probe_words_do_not_fit`. `why` is for a person, and
+    /// may be empty.
     Note { code: Code, why: String },
     /// A message of this side, in a written conversation.
     MessageSent { message_id: Option<String>, text: String, channel: Option<String>, kind: Kind },

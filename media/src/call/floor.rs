@@ -1,4 +1,5 @@
-//! The machine that decides who speaks when: turns of the other side, answers and their delivery, and barge-in of either side.
+//! The machine that decides who speaks when: turns of the other side, answers and their delivery, and barge-in of
+//! either side.
 //!
 //! A machine without audio and without a network. It takes percepts, ticks, results of effects and the beginnings and
 //! ends of this side's own sound; it gives [`Decision`]s. Each input is preceded by [`Floor::look`]: the state of the
@@ -155,7 +156,7 @@ struct Other {
     since: Option<Sample>,
     /// True end of the last speech.
     ended: Option<Sample>,
-    /// Onset of the last speech that was long enough to count as words.
+    /// Turn that has begun and is not over.
     turn: Option<OtherTurn>,
     /// The turn, which nobody answers, is over here unless it goes on.
     over_at: Option<Sample>,

@@ -107,11 +107,11 @@ pub enum Signal {
         /// Parameters of the media.
         leg: LegParams,
     },
-    /// The other side can speak from now on, though the call is not up yet. Of several before the answer the last one counts; after
-    /// it they are passed over.
+    /// The other side can speak from now on, though the call is not up yet. Of several before the answer the last one
+    /// counts; after it they are passed over.
     Ready,
-    /// Media of the other side could come since this time, on a channel that was open before its answer. Sample 0 is then as many
-    /// ticks before the first that sends, at most 10 s. After the answer it is passed over.
+    /// Media of the other side could come since this time, on a channel that was open before its answer. Sample 0 is
+    /// then as many ticks before the first that sends, at most 10 s. After the answer it is passed over.
     UpSince(Time),
     /// The call is up: the answer arrived (caller), or ACK-able answer was sent (answerer).
     Answered {
@@ -155,8 +155,8 @@ pub enum Signal {
         /// Parameters of the media from now on.
         leg: LegParams,
     },
-    /// The other side asked for another session or refreshed this one (re-INVITE, UPDATE), and was answered. Only a call that is
-    /// up tells of it.
+    /// The other side asked for another session or refreshed this one (re-INVITE, UPDATE), and was answered. Only a
+    /// call that is up tells of it.
     SessionAnswered {
         /// SIP status code of the answer.
         code: u16,
@@ -164,8 +164,8 @@ pub enum Signal {
     /// The other side put the call on hold, or ended its hold. During a hold its audio counts as silence, and may be
     /// missing.
     Hold(bool),
-    /// The other side left at this time and may come back, or is back (`None`). Nothing is asked of it meanwhile, and where it stays
-    /// away the call ended at that time.
+    /// The other side left at this time and may come back, or is back (`None`). Nothing is asked of it meanwhile, and
+    /// where it stays away the call ended at that time.
     Away(Option<Time>),
     /// The other side asks to be transferred (SIP REFER). It is answered by [`Control::Transfer`].
     Transfer {
@@ -174,7 +174,8 @@ pub enum Signal {
         /// True when the channel can and may call there: the call may go on with whoever answers.
         can_follow: bool,
     },
-    /// The other side has left while the target of a transfer is being called: until the outcome nobody hears this side.
+    /// The other side has left while the target of a transfer is being called: until the outcome nobody hears this
+    /// side.
     LeftAlone,
     /// The call to the target of a transfer that was followed has its outcome.
     Transferred {
@@ -187,8 +188,8 @@ pub enum Signal {
         /// Parameters of the media of the target, which is the other side from now on; `None`: all stays as it was.
         leg: Option<LegParams>,
     },
-    /// Keys of secure RTP that handshakes have brought so far, for legs whose parameters await them. None at all: another handshake
-    /// began, and a leg that has keys keeps them until it is done.
+    /// Keys of secure RTP that handshakes have brought so far, for legs whose parameters await them. None at all:
+    /// another handshake began, and a leg that has keys keeps them until it is done.
     Keys {
         /// Keys of RTP, and of reports that have none of their own.
         rtp: Option<SrtpParams>,
@@ -232,8 +233,8 @@ pub enum Output<'a> {
     },
     /// Drop frames that were handed out and have not been sent, on a leg of PCM: this side has fallen silent.
     ClearBuffered,
-    /// Audio for the recognizer: 16 kHz, in order while a segment is open; a jitter buffer that becomes shallower, or stalls,
-    /// makes `from` jump.
+    /// Audio for the recognizer: 16 kHz, in order while a segment is open; a jitter buffer that becomes shallower, or
+    /// stalls, makes `from` jump.
     Ears {
         /// Sample position of the first sample.
         from: Sample,
@@ -309,8 +310,8 @@ pub enum HangupCause {
 /// Work that takes time and is done outside.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// The other side began to speak at `from`: open a recognizer stream; [`Output::Ears`] frames follow. Answers may be any
-    /// number of `Partial`.
+    /// The other side began to speak at `from`: open a recognizer stream; [`Output::Ears`] frames follow. Answers may
+    /// be any number of `Partial`.
     Hear {
         /// True onset (the first `Ears` sample may be earlier).
         from: Sample,
@@ -326,17 +327,17 @@ pub enum Effect {
     Think(Thought),
     /// Tell what the turn just heard means; answer with `Meant`, or with `Failed` where nobody can tell.
     Compare(Comparison),
-    /// Speak these words; answer with `Audio` in one or more parts: 16 kHz, leading silence removed, at -26 dBov active level.
-    /// Where fillers are added, [`Input::Voiced`] comes first.
+    /// Speak these words; answer with `Audio` in one or more parts: 16 kHz, leading silence removed, at -26 dBov active
+    /// level. Where fillers are added, [`Input::Voiced`] comes first.
     Synthesize {
         /// Exact words (no markup).
         text: String,
         /// Fillers and pauses may be added (false for scripted and fixed sentences).
         fluency: bool,
     },
-    /// This is the final text of a turn of the other side, in a call that follows its language ([`super::CallSpec`]). It is told
-    /// before the turn is answered, unless it comes too late for that, and again when the turn went on. Answer with
-    /// [`Effected::Language`] when another language is to be spoken from now on, else not at all.
+    /// This is the final text of a turn of the other side, in a call that follows its language ([`super::CallSpec`]).
+    /// It is told before the turn is answered, unless it comes too late for that, and again when the turn went on.
+    /// Answer with [`Effected::Language`] when another language is to be spoken from now on, else not at all.
     Identify {
         /// True onset of the turn, which names it.
         turn: Sample,

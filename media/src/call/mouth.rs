@@ -1,4 +1,5 @@
-//! Everything that this side sends: probes, words, tones, background noise, in this order, through the audio quality lever.
+//! Everything that this side sends: probes, words, tones, background noise, in this order, through the audio quality
+//! lever.
 
 use super::edges::Edges;
 use super::spec::{CallSpec, NoiseSpec};

@@ -39,8 +39,8 @@ impl Event {
         event
     }
 
-    /// Returns what is known of the event. An event without the known form tells as much as its name and its data do: members
-    /// that it lacks are empty, or 0. [`EventKind::Unknown`] when that is nothing.
+    /// Returns what is known of the event. An event without the known form tells as much as its name and its data do:
+    /// members that it lacks are empty, or 0. [`EventKind::Unknown`] when that is nothing.
     pub fn reading(&self) -> &EventKind {
         match &self.what {
             EventKind::Unknown(unknown) => unknown.reading.as_ref().unwrap_or(&self.what),
@@ -88,7 +88,8 @@ struct Numbered {
     data: Value,
 }
 
-/// True when both are written alike: the same members in the same order. A number that is read may be off by the last bit.
+/// True when both are written alike: the same members in the same order. A number that is read may be off by the last
+/// bit.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {

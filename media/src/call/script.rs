@@ -67,8 +67,8 @@ fn with_digits(words: String) -> String {
     words.split(' ').map(digits).collect::<Vec<_>>().join(" ")
 }
 
-/// True when the normal form of `phrase` is a run of whole words in the normal form of `text`. An empty phrase never is. Where words
-/// are not written apart, every letter counts as one. Digits and the words for 0 to 10 are the same.
+/// True when the normal form of `phrase` is a run of whole words in the normal form of `text`. An empty phrase never
+/// is. Where words are not written apart, every letter counts as one. Digits and the words for 0 to 10 are the same.
 pub fn contains_phrase(text: &str, phrase: &str) -> bool {
     let (mut text, mut phrase) = (words(text), words(phrase));
     // Only where the one side has digits can the other's words be meant by them.

@@ -80,8 +80,8 @@ pub struct TurnSpec {
     pub yield_to_claims: bool,
     /// Time that a due turn waits for the recognizer's final text.
     pub recognizer_grace_ms: u32,
-    /// Received digits count as a turn this long after the last of them, and stop this side's speech (`None`: digits are
-    /// only handed to the mind with the next turn).
+    /// Received digits count as a turn this long after the last of them, and stop this side's speech (`None`: digits
+    /// are only handed to the mind with the next turn).
     pub digit_turn_ms: Option<u32>,
 }
 

@@ -4,7 +4,8 @@ use super::Call;
 use crate::frame::Sample;
 
 impl Call {
-    /// True while this side is not heard: the other side put it on hold, does not want to hear it, or has left for a transfer.
+    /// True while this side is not heard: the other side put it on hold, does not want to hear it, or has left for a
+    /// transfer.
     pub(super) fn is_held(&self) -> bool {
         self.waits.on_hold || self.is_mute() || self.is_alone()
     }

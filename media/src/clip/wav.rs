@@ -1,8 +1,8 @@
-//! WAV files (RIFF, RIFX, RF64) as they come: with sizes that were never filled in or are wrong, chunks without their pad byte,
-//! several files one behind the other. Pieces of a file are read by [`stream::WavStream`], whole ones by [`sections`]. Every header
-//! of 16-bit PCM is made by [`header`].
-// Why not a crate: `hound` reads none of these (RIFX, RF64, sizes that were never filled in, joined files, pieces), and writes no
-// header alone, as a recording needs it that grows.
+//! WAV files (RIFF, RIFX, RF64) as they come: with sizes that were never filled in or are wrong, chunks without their
+//! pad byte, several files one behind the other. Pieces of a file are read by [`stream::WavStream`], whole ones by
+//! [`sections`]. Every header of 16-bit PCM is made by [`header`].
+// Why not a crate: `hound` reads none of these (RIFX, RF64, sizes that were never filled in, joined files, pieces), and
+// writes no header alone, as a recording needs it that grows.
 
 pub mod stream;
 
@@ -219,8 +219,8 @@ pub struct Head {
 /// Bytes of a header without chunks between format and samples.
 pub const HEADER_BYTES: usize = 44;
 
-/// Returns the header of a file of 16-bit PCM, little endian, with whole `chunks` between its format and `data_bytes` of samples.
-/// `BYTES` is [`HEADER_BYTES`] and the length of `chunks`.
+/// Returns the header of a file of 16-bit PCM, little endian, with whole `chunks` between its format and `data_bytes`
+/// of samples. `BYTES` is [`HEADER_BYTES`] and the length of `chunks`.
 pub fn header<const BYTES: usize>(rate_hz: u32, channels: u16, chunks: &[u8], data_bytes: u32) -> [u8; BYTES] {
     let frame_bytes = channels.saturating_mul(2);
     let mut out = [0; BYTES];

@@ -1,5 +1,6 @@
-//! ITU-T G.711: mu-law and A-law. Encoding follows the Recommendation exactly, also at the decision values (14 significant
-//! bits for mu-law, 13 for A-law, truncated as in the reference software of ITU-T G.191), where common tools differ.
+//! ITU-T G.711: mu-law and A-law. Encoding follows the Recommendation exactly, also at the decision values (14
+//! significant bits for mu-law, 13 for A-law, truncated as in the reference software of ITU-T G.191), where common
+//! tools differ.
 //!
 //! At the decision values sox and ffmpeg differ from the Recommendation on 510 to 1020 of 65536 inputs.
 

@@ -1,7 +1,8 @@
-//! ITU-T G.722 at 64 kbit/s (mode 1): two sub-bands of adaptive differential PCM behind a 24-tap quadrature mirror filter.
+//! ITU-T G.722 at 64 kbit/s (mode 1): two sub-bands of adaptive differential PCM behind a 24-tap quadrature mirror
+//! filter.
 //!
-//! Names in the comments (DETL, SZ, AL1 ...) are those of the Recommendation's clauses 3 and 6, block names in capitals.
-//! The filters run over a whole block, the recursive part sample by sample.
+//! Names in the comments (DETL, SZ, AL1 ...) are those of the Recommendation's clauses 3 and 6, block names in
+//! capitals. The filters run over a whole block, the recursive part sample by sample.
 
 /// Number of sample pairs that one pass takes; a longer input is taken in several.
 const PAIRS: usize = 160;
@@ -97,8 +98,8 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// Takes up to [`PAIRS`] pairs in time order; gives the sums over the second and over the first samples (clause 3.1:
-    /// XA and XB; the decoder's XOUT1 and XOUT2). Only the first `pairs` sums mean something.
+    /// Takes up to [`PAIRS`] pairs in time order; gives the sums over the second and over the first samples (clause
+    /// 3.1: XA and XB; the decoder's XOUT1 and XOUT2). Only the first `pairs` sums mean something.
     fn run(&mut self, pairs: impl Iterator<Item = (i32, i32)>) -> ([i32; PAIRS], [i32; PAIRS]) {
         let mut count = 0;
         for (at, (even, odd)) in pairs.take(PAIRS).enumerate() {

@@ -1,5 +1,6 @@
-//! Opus (RFC 6716) for speech: wideband, mono, with in-band forward error correction (FEC). The codec itself is a library; here are
-//! its settings, the length of a packet without decoding it, and packets of lengths that one frame cannot have.
+//! Opus (RFC 6716) for speech: wideband, mono, with in-band forward error correction (FEC). The codec itself is a
+//! library; here are its settings, the length of a packet without decoding it, and packets of lengths that one frame
+//! cannot have.
 //!
 //! The library allocates within a frame (about 70 times to encode one, 12 to decode one).
 //!
@@ -17,8 +18,9 @@ const RATE_HZ: i32 = 16_000;
 /// speech.
 const BITRATE: i32 = 32_000;
 
-/// Effort, 0 to 10: the highest with which a whole tick of a call stays below 160 us. A frame with FEC takes 78 us at 0, 84 at 1,
-/// 150 at 2 and 200 at 4; P.862.2 of speech is 4.08, 4.12, 4.16 and 4.36, at 10 % loss 3.08, 3.13, 3.24 and 3.4.
+/// Effort, 0 to 10: the highest with which a whole tick of a call stays below 160 us. A frame with FEC takes 78 us at
+/// 0, 84 at 1, 150 at 2 and 200 at 4; P.862.2 of speech is 4.08, 4.12, 4.16 and 4.36, at 10 % loss 3.08, 3.13, 3.24 and
+/// 3.4.
 const COMPLEXITY: i32 = 1;
 
 /// Packet loss that the encoder prepares for, in percent.
@@ -34,7 +36,8 @@ const SINGLE: [usize; 4] = [1, 2, 4, 6];
 /// Largest number of units of 10 ms in a packet.
 const MOST: usize = 6;
 
-/// Largest frame of several in a packet, with its configuration byte: the length of what follows that byte then takes one byte.
+/// Largest frame of several in a packet, with its configuration byte: the length of what follows that byte then takes
+/// one byte.
 const SHARING: usize = 252;
 
 /// Encoder from PCM to Opus packets.

@@ -12,7 +12,8 @@ const FORGET: f32 = 0.9;
 /// Term added to the diagonal, as a share of its mean: bands 35 dB below the rest are left alone.
 const RIDGE: f64 = 3e-4;
 
-/// Least squares of a received stretch upon a sent one. `sent` always holds [`TAPS`] - 1 samples more than `heard`, in front.
+/// Least squares of a received stretch upon a sent one. `sent` always holds [`TAPS`] - 1 samples more than `heard`, in
+/// front.
 #[derive(Clone, Debug)]
 pub struct EchoPath {
     /// Covariance of the sent audio, which is symmetric: its lower half, diagonal behind diagonal.
@@ -97,7 +98,8 @@ impl EchoPath {
     }
 }
 
-/// Returns the index in [`EchoPath::own`] of the first element of the diagonal whose rows are `lag` more than its columns.
+/// Returns the index in [`EchoPath::own`] of the first element of the diagonal whose rows are `lag` more than its
+/// columns.
 fn diagonal(lag: usize) -> usize {
     lag * (2 * TAPS + 1 - lag) / 2
 }

@@ -1,4 +1,5 @@
-//! Own speech that comes back, alone and under the other side's, through two codecs, against where that side truly speaks.
+//! Own speech that comes back, alone and under the other side's, through two codecs, against where that side truly
+//! speaks.
 
 use super::*;
 use crate::codec::Codec;

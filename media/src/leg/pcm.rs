@@ -28,8 +28,8 @@ const ROOM: usize = RATE_HZ as usize;
 /// Pieces of audio with gaps between them that may wait. A gap is longer than [`BRIDGED`], so a second holds fewer.
 const PIECES: usize = 32;
 
-/// Age of the first sample that is heard, from its position on: 20 ms, as the least depth of the jitter buffer of RTP. A piece may
-/// come so much later than the end of the one before it and makes no gap.
+/// Age of the first sample that is heard, from its position on: 20 ms, as the least depth of the jitter buffer of RTP.
+/// A piece may come so much later than the end of the one before it and makes no gap.
 const BEHIND: Sample = 20 * PER_MS;
 
 /// A pause between two pieces up to this long is the sender's unevenness and not silence: 40 ms.
@@ -52,7 +52,8 @@ const SAMPLE_NS: i64 = 62_500;
 pub struct PcmParams {
     /// Samples per second in both directions: 8000, 16000, 24000, 44100 or 48000.
     pub rate_hz: u32,
-    /// Samples per second of the other side's audio before it was converted to `rate_hz`. There is no sound above half of it.
+    /// Samples per second of the other side's audio before it was converted to `rate_hz`. There is no sound above half
+    /// of it.
     pub heard_rate_hz: u32,
 }
 
@@ -273,7 +274,7 @@ impl PcmLeg {
         kind
     }
 
-    /// Goes on at `to`; audio before it is dropped.
+    /// Drops all audio before `to`.
     fn pass_over(&mut self, to: Sample) {
         while let Some(piece) = self.pieces.front_mut().filter(|piece| piece.at < to) {
             let len = piece.len.min((to - piece.at) as usize);

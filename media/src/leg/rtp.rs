@@ -1,13 +1,13 @@
-//! Media over RTP: 16 kHz frames in, RTP packets out; RTP packets in, 16 kHz frames with positions out; telephone events and
-//! reports beside them.
+//! Media over RTP: 16 kHz frames in, RTP packets out; RTP packets in, 16 kHz frames with positions out; telephone
+//! events and reports beside them.
 //!
-//! At every 20 ms tick the owner calls [`RtpLeg::send`] (or [`RtpLeg::skip`]) and then [`RtpLeg::packet`] until there is none,
-//! then [`RtpLeg::listen`]; packets go in with [`RtpLeg::receive`] whenever they arrive. After `new` nothing allocates, but for
-//! the codec Opus.
+//! At every 20 ms tick the owner calls [`RtpLeg::send`] (or [`RtpLeg::skip`]) and then [`RtpLeg::packet`] until there
+//! is none, then [`RtpLeg::listen`]; packets go in with [`RtpLeg::receive`] whenever they arrive. After `new` nothing
+//! allocates, but for the codec Opus.
 //!
-//! Positions count samples of 16 kHz from the origin. A received packet's audio begins at the moment at which the packet would
-//! have arrived had it been as little delayed as the least delayed ones; neither the network's jitter nor the jitter buffer
-//! counts.
+//! Positions count samples of 16 kHz from the origin. A received packet's audio begins at the moment at which the
+//! packet would have arrived had it been as little delayed as the least delayed ones; neither the network's jitter nor
+//! the jitter buffer counts.
 
 mod ears;
 
@@ -58,7 +58,8 @@ pub struct MediaParams {
     /// has `telephone-event/8000` alone. Timestamps of events run on the audio's clock, as one source has one clock
     /// (RFC 4733 2.1, RFC 3550 5.1).
     pub event_clock_hz: u32,
-    /// Milliseconds of audio in a sent packet: 10, 20, 30, 40, 50 or 60. Received ones may have any length up to 200 (Opus: 120).
+    /// Milliseconds of audio in a sent packet: 10, 20, 30, 40, 50 or 60. Received ones may have any length up to 200
+    /// (Opus: 120).
     pub ptime_ms: u8,
     /// True while the other side wants to receive. When false, no RTP is sent (RFC 3264 5.1, 6.1, 8.4); reports are.
     pub may_send: bool,
@@ -95,8 +96,8 @@ impl MediaParams {
         self.srtp.is_some() || self.awaits_keys()
     }
 
-    /// Returns parameters of 20 ms packets of `codec` with the payload types under which this side offers them, telephone events, and forward error
-    /// correction; plain RTP.
+    /// Returns parameters of 20 ms packets of `codec` with the payload types under which this side offers them,
+    /// telephone events, and forward error correction; plain RTP.
     pub fn new(codec: Codec) -> MediaParams {
         MediaParams {
             codec,
@@ -208,8 +209,8 @@ impl RtpLeg {
         self.playout.set_origin(origin);
     }
 
-    /// Goes on with a new agreement (RFC 3264 8): codec, payload types, packet length, direction, keys. False without any
-    /// change when the codec has another RTP clock or bit rate, or encryption begins or ends.
+    /// Takes a new agreement (RFC 3264 8): codec, payload types, packet length, direction, keys. False without
+    /// any change when the codec has another RTP clock or bit rate, or encryption begins or ends.
     pub fn renegotiate(&mut self, mut params: MediaParams) -> bool {
         let old = self.params;
         if !is_alike(params.codec, old.codec) || params.is_secure() != old.is_secure() {
@@ -247,7 +248,7 @@ impl RtpLeg {
         (self.ears, self.down) = (Ears::new(params.codec), Down2::new());
     }
 
-    /// Goes on with the keys that a handshake on the port of RTP has brought.
+    /// Takes the keys that a handshake on the port of RTP has brought.
     pub fn take_keys(&mut self, new: &SrtpParams) {
         match (&mut self.secure, &self.params.srtp) {
             (Some(secure), Some(old)) => secure.renew(old, new),
@@ -256,7 +257,8 @@ impl RtpLeg {
         self.params.srtp = Some(*new);
     }
 
-    /// Goes on with the keys that a handshake on the port of the reports has brought; without keys of RTP they are of no use.
+    /// Takes the keys that a handshake on the port of the reports has brought; without keys of RTP they are of
+    /// no use.
     pub fn take_report_keys(&mut self, new: &SrtpParams) {
         if let Some(secure) = &mut self.secure {
             secure.set_report_keys(new);

@@ -1,9 +1,9 @@
 //! Reverberation time of a room from the decays of speech alone, without a known source.
 //!
-//! The level of speech that falls off cannot fall faster than the room lets it. The level's decays are searched, and the
-//! slope of each is fitted. The steeper slopes are the room's, as the others are speech that fades by itself. (After
-//! Ratnam et al., "Blind estimation of reverberation time", JASA 114, 2003, and Löllmann et al., IWAENC 2010, which
-//! take the maximum of a histogram of such estimates.)
+//! The level of speech that falls off cannot fall faster than the room lets it. The level's decays are searched, and
+//! the slope of each is fitted. The steeper slopes are the room's, as the others are speech that fades by itself.
+//! (After Ratnam et al., "Blind estimation of reverberation time", JASA 114, 2003, and Löllmann et al., IWAENC 2010,
+//! which take the maximum of a histogram of such estimates.)
 
 use super::Span;
 use crate::frame::{PER_MS, Sample};

@@ -244,7 +244,8 @@ fn a_short_sound_that_stops_the_caller_is_no_backchannel() {
 
 #[test]
 fn an_agent_that_interrupts() {
-    // Cut off at 3.0 s, silent 260 ms later; the second overlap is shorter than 200 ms; the third comes after 150 ms of speech.
+    // Cut off at 3.0 s, silent 260 ms later; the second overlap is shorter than 200 ms; the third comes after 150 ms of
+    // speech.
     let dh = [(1000, 3260), (6000, 7000), (10_000, 11_000)];
     let agent = [(3000, 5000), (6850, 9000), (10_150, 12_000)];
     check(

@@ -15,7 +15,8 @@ const BOTH_START: Sample = 150 * PER_MS;
 /// Least overlap of an interruption.
 pub(super) const OVERLAP: Sample = 200 * PER_MS;
 
-/// Silence of the agent after which the caller has the floor. Pauses of the caller below it are inside one interruption.
+/// Silence of the agent after which the caller has the floor. Pauses of the caller below it are inside one
+/// interruption.
 const FLOOR: Sample = 1000 * PER_MS;
 
 /// Longest pause between two sentences, after which even a short sound is more of the agent's turn.
@@ -117,7 +118,8 @@ pub fn interruptions(conversation: &Conversation, heard: &HeardSpeech) -> Vec<In
     found
 }
 
-/// Returns the end of the caller's words from `onset` on: over its pauses below a second, and those inside an utterance.
+/// Returns the end of the caller's words from `onset` on: over its pauses below a second, and those inside an
+/// utterance.
 fn end_of_words(onset: Sample, conversation: &Conversation, heard: &HeardSpeech) -> Sample {
     let texts = &conversation.dh_texts;
     let utterance = |at: Sample| {
@@ -136,8 +138,8 @@ fn end_of_words(onset: Sample, conversation: &Conversation, heard: &HeardSpeech)
     until
 }
 
-/// Returns the end of the agent's last sound before the caller has the floor. Its pause between two sentences is no end.
-/// `None` when the agent is silent from `onset` on.
+/// Returns the end of the agent's last sound before the caller has the floor. Its pause between two sentences is no
+/// end. `None` when the agent is silent from `onset` on.
 fn end_of_sound(onset: Sample, until: Sample, heard: &HeardSpeech) -> Option<Sample> {
     let mut sounds = heard.agent[heard.agent.partition_point(|span| span.to <= onset)..].iter();
     let mut stop = sounds.next()?.to;
@@ -183,7 +185,8 @@ impl Interruption {
         own.truncate(FIRST_WORDS);
         let is_same = |whole: &&WholeTurn| {
             let is_known = !own.is_empty() && !whole.words.is_empty();
-            // Without words only the greeting is known to be the same turn: what comes later depends on the conversation.
+            // Without words only the greeting is known to be the same turn: what comes later depends on the
+            // conversation.
             let is_greeting = self.place == 0 && whole.place == 0;
             let least = match whole.place == self.place {
                 true if is_greeting => 1,

@@ -1,5 +1,5 @@
-//! Talkers: laid out from clips of single voices, imitated where there are none. Not speech synthesis: the imitation has
-//! the spectrum, the pitch and the rhythm of speech, and no words.
+//! Talkers: laid out from clips of single voices, imitated where there are none. Not speech synthesis: the imitation
+//! has the spectrum, the pitch and the rhythm of speech, and no words.
 
 use std::f64::consts::TAU;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Sound of each place, as a sum of layers. A layer is made at RMS 1 and added at its level.
 
 #[cfg(test)]
-mod figures;
+mod tests;
 
 use std::f64::consts::{PI, TAU};
 use std::ops::Range;

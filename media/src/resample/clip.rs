@@ -45,7 +45,8 @@ impl ClipResampler {
             return None;
         }
         let (from, to) = (from_hz as usize, to_hz as usize);
-        // A whole and even count of the shortest blocks: the middle of an odd one lies between two samples, which is a delay.
+        // A whole and even count of the shortest blocks: the middle of an odd one lies between two samples, which is a
+        // delay.
         let shortest = from / greatest_divisor(from_hz, to_hz) as usize;
         let block = (POINTS * from).div_ceil(from.min(to) * shortest).next_multiple_of(2) * shortest;
         let window = WindowFunction::BlackmanHarris2;

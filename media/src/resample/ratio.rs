@@ -1,10 +1,12 @@
-//! Fixed ratios for streams, such as 16 to 48 kHz or 24 to 8 kHz: a Kaiser-windowed low pass, one set of taps for each phase.
+//! Fixed ratios for streams, such as 16 to 48 kHz or 24 to 8 kHz: a Kaiser-windowed low pass, one set of taps for each
+//! phase.
 
 use crate::dot::dot;
 
 use super::{greatest_divisor, kaiser, sinc, to_pcm};
 
-/// The transition band, around the lower of both Nyquist frequencies and in units of it: flat to 3.4 kHz where one side is 8 kHz.
+/// The transition band, around the lower of both Nyquist frequencies and in units of it: flat to 3.4 kHz where one side
+/// is 8 kHz.
 const TRANSITION: (f64, f64) = (0.85, 1.15);
 
 /// Kaiser window for 86 dB, and the length that it needs: (A - 7.95) / 14.36 over the transition's share of the rate.

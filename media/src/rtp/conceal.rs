@@ -1,9 +1,9 @@
 //! Fills lost audio by repeating a pitch period, after ITU-T G.711 Appendix I, on decoded samples of any codec.
 //!
-//! The first 10 ms of a repetition keep their level, then it fades; from 70 ms on it is silence. Where the packet behind the
-//! gap is known (it waits in the jitter buffer), its first period is repeated backwards in the same way, and the two are
-//! cross-faded where they are most alike. Else the first real samples are cross-faded with the repetition. Unlike the Appendix
-//! no delay is added: the past is not changed.
+//! The first 10 ms of a repetition keep their level, then it fades; from 70 ms on it is silence. Where the packet
+//! behind the gap is known (it waits in the jitter buffer), its first period is repeated backwards in the same way, and
+//! the two are cross-faded where they are most alike. Else the first real samples are cross-faded with the repetition.
+//! Unlike the Appendix no delay is added: the past is not changed.
 //!
 //! Leading a gap into the packet behind it gives P.862 3.58 instead of 3.36 for PCMU at 5 % loss.
 

@@ -16,8 +16,8 @@ use crate::time::Time;
 /// Longest event that is reported, whatever duration its packets tell; also the longest wait for its end.
 const LONGEST_HEARD_MS: u32 = 10_000;
 
-/// Time without packets after which an event without an end is over. Packets that come later than that change nothing: an end that
-/// is late by a usual jitter still tells the duration.
+/// Time without packets after which an event without an end is over. Packets that come later than that change nothing:
+/// an end that is late by a usual jitter still tells the duration.
 const EVENT_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Durations of 16 bits that are nearly used up: the next packet may continue the event with a new timestamp (RFC 4733

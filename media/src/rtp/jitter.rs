@@ -160,8 +160,8 @@ impl JitterBuffer {
             Content::Other => (Kind::Other, &[], 0),
         };
         let packet = Arrived { at: arrived, header: *header, kind, payload: Payload::Given(payload), span };
-        // Beside another source a single lost packet is no silence: the next one comes after two packets' time. One that has taken
-        // the place of the present source has its second packet then.
+        // Beside another source a single lost packet is no silence: the next one comes after two packets' time. One
+        // that has taken the place of the present source has its second packet then.
         let is_silent = arrived.since(self.heard).as_nanos() as i64 > self.packet * TICK_NS * 15 / 8;
         let judged = match self.source.accept(header, if is_silent { MIN_SEQUENTIAL } else { CONTESTED }) {
             Ok(Arrival::Restarted) => self.take_over(arrived, header),
@@ -396,8 +396,8 @@ impl JitterBuffer {
         (self.next..=self.source.newest()).find(|&at| self.slots[index(at)].kind != Kind::Free)
     }
 
-    /// Goes on with payloads of `codec`, whose clock and payload length are those of the present one. Payloads that are held are
-    /// dropped: their time is silence.
+    /// Takes payloads of `codec` from now on, whose clock and payload length are those of the present one. Payloads that are
+    /// held are dropped: their time is silence.
     pub fn change_codec(&mut self, codec: Codec) {
         for slot in self.slots.iter_mut().filter(|slot| slot.kind == Kind::Audio) {
             self.payloads.give_back(slot.payload, std::mem::take(&mut slot.len).into());

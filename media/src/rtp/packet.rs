@@ -2,8 +2,9 @@
 //!
 //! Datagrams are checked here once; other files see well-formed packets only. Nothing here allocates or panics.
 //!
-//! The crate `rtp` is not used: its header (0.10) keeps contributing sources and extensions in vectors, which media threads must not
-//! allocate, and it brings `webrtc-util` along. A call reads the fixed header alone and borrows the payload.
+//! The crate `rtp` is not used: its header (0.10) keeps contributing sources and extensions in vectors, which media
+//! threads must not allocate, and it brings `webrtc-util` along. A call reads the fixed header alone and borrows the
+//! payload.
 //!
 //! A packet with a telephone event, written and read:
 //!

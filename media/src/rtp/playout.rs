@@ -2,9 +2,9 @@
 //! the call's sample clock.
 //!
 //! Positions follow from the mapping in [`super::timing`], not from the time at which a frame is handed out. They are
-//! contiguous from frame to frame. Where mapping and contiguity part, single samples are corrected in quiet frames, more than
-//! 5 ms at once in quiet frames, and more than 20 ms at once anywhere; unbroken sound is pulled a little longer or shorter
-//! until both meet (see [`super::slew`]).
+//! contiguous from frame to frame. Where mapping and contiguity part, single samples are corrected in quiet frames,
+//! more than 5 ms at once in quiet frames, and more than 20 ms at once anywhere; unbroken sound is pulled a little
+//! longer or shorter until both meet (see [`super::slew`]).
 
 use super::conceal::{Concealer, LOOK_AHEAD};
 use super::jitter::{JitterBuffer, JitterFrame, MAX_TICKS};
@@ -21,7 +21,8 @@ const KNOWN: u32 = 500;
 /// Number of samples of a frame at 16 kHz; positions count these.
 const FRAME_SAMPLES: Sample = FRAME as Sample;
 
-/// Differences between mapping and position, in samples: left alone, corrected at once in quiet, corrected at once anywhere.
+/// Differences between mapping and position, in samples: left alone, corrected at once in quiet, corrected at once
+/// anywhere.
 const CLOSE: Sample = 8;
 const QUIET_JUMP: Sample = 5 * PER_MS;
 const JUMP: Sample = 20 * PER_MS;
@@ -137,7 +138,7 @@ impl Playout {
         self.position = self.position.map(|position| position - moved);
     }
 
-    /// Goes on in `codec` (see [`JitterBuffer::change_codec`]), at the position that was reached.
+    /// Changes to `codec` (see [`JitterBuffer::change_codec`]), at the position that was reached.
     pub fn change_codec(&mut self, codec: Codec) {
         self.jitter.change_codec(codec);
         self.decoder = Decoder::new(codec);
@@ -209,8 +210,8 @@ impl Playout {
         self.hand_out(out, steps, kind)
     }
 
-    /// Decodes or conceals the next packet behind the held samples; with `may_pass` right into `out`, when it is just one
-    /// frame.
+    /// Decodes or conceals the next packet behind the held samples; with `may_pass` right into `out`, when it is just
+    /// one frame.
     fn fill(&mut self, now: Time, out: &mut [i16], may_pass: bool) -> Filled {
         let (codec, ahead) = (self.decoder.codec(), self.ahead());
         let rest = &mut self.line[self.held..];

@@ -1,5 +1,5 @@
-//! RTCP: sender and receiver reports with SDES CNAME and BYE (RFC 3550 6), as bytes and as the little state that they need.
-//! What cannot be read is passed over; nothing here panics or allocates.
+//! RTCP: sender and receiver reports with SDES CNAME and BYE (RFC 3550 6), as bytes and as the little state that they
+//! need. What cannot be read is passed over; nothing here panics or allocates.
 
 use std::time::Duration;
 
@@ -181,8 +181,8 @@ impl Reporter {
         first == 1.0
     }
 
-    /// Writes a compound packet of `ssrc`: a sender report when something was sent, else a receiver report, then the CNAME,
-    /// and BYE when `leaving`. `ntp_now` is the wallclock at `now`.
+    /// Writes a compound packet of `ssrc`: a sender report when something was sent, else a receiver report, then the
+    /// CNAME, and BYE when `leaving`. `ntp_now` is the wallclock at `now`.
     pub fn write(
         &mut self,
         now: Time,

@@ -1,7 +1,8 @@
 //! Stretching of a stream without a break in its sound: for two crystals that drift apart while nobody pauses.
 //!
-//! Samples are interpolated between those received (windowed sinc). The place between them moves in steps of 1/64 sample, at
-//! most [`MOST`] in 10 or 20 ms, which is 293 ppm; within that time the interpolation fades from one place to the next.
+//! Samples are interpolated between those received (windowed sinc). The place between them moves in steps of 1/64
+//! sample, at most [`MOST`] in 10 or 20 ms, which is 293 ppm; within that time the interpolation fades from one place
+//! to the next.
 //!
 //! Sound is stretched only after 10 s. Before, the mapping still follows the least delayed packet; stretching then cost
 //! wideband speech half a point of P.862.2 behind overtaking jitter.

@@ -1,9 +1,10 @@
-//! Secure RTP and RTCP (RFC 3711) with keys that offer and answer brought (RFC 4568): AES in counter mode with HMAC-SHA1, and
-//! AES-GCM (RFC 7714). Packets are protected and opened in place.
+//! Secure RTP and RTCP (RFC 3711) with keys that offer and answer brought (RFC 4568): AES in counter mode with
+//! HMAC-SHA1, and AES-GCM (RFC 7714). Packets are protected and opened in place.
 //!
-//! No clock, no randomness, no allocation after `new`. What cannot be opened is an error and changes nothing: a source exists
-//! only once a packet of it was authentic. Not here: key exchange, re-keying (a new key is a new [`Protector`] or [`Opener`]),
-//! the master key identifier and key derivation rates, none of which offer and answer of this package agree to.
+//! No clock, no randomness, no allocation after `new`. What cannot be opened is an error and changes nothing: a source
+//! exists only once a packet of it was authentic. Not here: key exchange, re-keying (a new key is a new [`Protector`]
+//! or [`Opener`]), the master key identifier and key derivation rates, none of which offer and answer of this package
+//! agree to.
 
 mod keys;
 mod secure;

@@ -5,9 +5,9 @@
 //! than predicted moves the mapping to itself. The lateness of the least delayed packet of two seconds moves it back,
 //! slowly for the drift of two crystals and at once for a path that has become longer.
 //!
-//! Ticks are those of 8000 Hz, whatever the codec's own RTP clock: it runs at a multiple (1, 2 or 6) of it, and so do packet lengths.
-//! Timestamps are extended to 64 bits; a jump of the sender's timestamps that no network explains is taken out, so that extended
-//! ticks always follow the driver's clock.
+//! Ticks are those of 8000 Hz, whatever the codec's own RTP clock: it runs at a multiple (1, 2 or 6) of it, and so do
+//! packet lengths. Timestamps are extended to 64 bits; a jump of the sender's timestamps that no network explains is
+//! taken out, so that extended ticks always follow the driver's clock.
 
 use crate::time::Time;
 
@@ -431,8 +431,8 @@ mod tests {
 
     #[test]
     fn a_jump_is_taken_out_with_its_first_packet() {
-        // 100 packets late by 7 ms each but the first, then a jump of the timestamp and of the arrival, in ms; how late the first
-        // packet behind it seems, in ms; how far its ticks lie behind those of the packet before.
+        // 100 packets late by 7 ms each but the first, then a jump of the timestamp and of the arrival, in ms; how late
+        // the first packet behind it seems, in ms; how far its ticks lie behind those of the packet before.
         let check = |jump_ms: i64, pause_ms: u64, marker: bool, late_ms: f64, step: i64| {
             let mut timing = run(100, 0.0, |i| if i == 0 { 0.0 } else { 7.0 });
             let before = timing.target_ns();

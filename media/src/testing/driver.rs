@@ -308,7 +308,7 @@ impl Rig {
         }
     }
 
-    /// Goes on to the next tick; packets that are due before it are sent at their own time.
+    /// Advances to the next tick; packets that are due before it are sent at their own time.
     fn advance(&mut self) {
         let tick = self.now + TICK;
         while let Some(due) = self.call.due().filter(|due| *due < tick) {

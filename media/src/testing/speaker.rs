@@ -1,5 +1,5 @@
-//! Features that tell speakers apart: pitch, formants and the long-term spectrum of 16 kHz speech. A measure of tests, in this
-//! crate because it is optimised in every profile.
+//! Features that tell speakers apart: pitch, formants and the long-term spectrum of 16 kHz speech. A measure of tests,
+//! in this crate because it is optimised in every profile.
 
 use std::f64::consts::PI;
 

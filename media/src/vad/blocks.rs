@@ -1,5 +1,5 @@
-//! Levels of the last second of a channel, in blocks of 10 ms. They are kept in half decibels, as the noise floor keeps them: a call
-//! is small.
+//! Levels of the last second of a channel, in blocks of 10 ms. They are kept in half decibels, as the noise floor keeps
+//! them: a call is small.
 
 use super::BLOCK;
 use super::floor::LOWEST_DBOV;

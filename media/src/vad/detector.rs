@@ -1,5 +1,5 @@
-//! The neural detector's way to the spectrum: the network is `earshot`'s, the log mel bands that it hears are made here, in a
-//! quarter of the time and of the memory.
+//! The neural detector's way to the spectrum: the network is `earshot`'s, the log mel bands that it hears are made
+//! here, in a quarter of the time and of the memory.
 //!
 //! The own bands cost a quarter of 8 of 11 us a window; scores agree within 1e-4. The detector rests for 120 ms after
 //! each vote while speech goes on (40 % less), and sleeps after 100 ms of closed gate. Decisions are equal in the

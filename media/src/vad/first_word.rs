@@ -1,9 +1,9 @@
-//! Beginnings of speech, and the first word of a channel of which nothing is known: it may be speech in a quiet channel, or
-//! stand in noise.
+//! Beginnings of speech, and the first word of a channel of which nothing is known: it may be speech in a quiet
+//! channel, or stand in noise.
 //!
-//! The onset of such a word is withheld for 500 ms at most. A gap in it or behind it that is quiet shows that all of its
-//! sound was speech, weak first sounds too. Decided at once, one onset in six was 50 to 700 ms late: a gate of 15 dB below
-//! the loudest sound cut off weak sounds and short words.
+//! The onset of such a word is withheld for 500 ms at most. A gap in it or behind it that is quiet shows that all of
+//! its sound was speech, weak first sounds too. Decided at once, one onset in six was 50 to 700 ms late: a gate of 15
+//! dB below the loudest sound cut off weak sounds and short words.
 
 use super::floor::LOWEST_DBOV;
 use super::{BLOCK, CONFIRM, Edge, Edges, FIRST_WORD_VOTES, LEAST_DBOV, RELEASE, UNKNOWN, VoiceActivity};

@@ -207,7 +207,8 @@ fn sigmoid(x: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// The trained network is this one: it gives what it gave where it was trained, on bands, scores and levels that wave.
+    /// The trained network is this one: it gives what it gave where it was trained, on bands, scores and levels that
+    /// wave.
     #[test]
     fn odds_are_those_of_the_network_that_was_trained() {
         let mut net = ForegroundNet::new();

@@ -15,8 +15,8 @@ const STEADY: usize = 50;
 /// Number of frames without a quiet block after which the signal is examined (600 ms).
 const LOOK: usize = 30;
 
-/// Standard deviation of the levels of frames below which they are steady: of noise and babble 0.5 to 4.1 over 1 s, of speech more,
-/// but for drawn-out vowels, dB.
+/// Standard deviation of the levels of frames below which they are steady: of noise and babble 0.5 to 4.1 over 1 s, of
+/// speech more, but for drawn-out vowels, dB.
 const SPREAD_DB: f32 = 2.7;
 
 /// Correlation with itself, a period later, below which a frame is aperiodic.

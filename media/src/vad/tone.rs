@@ -35,8 +35,8 @@ pub(super) fn mean_power(pcm: &[i16]) -> f64 {
     pcm.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / pcm.len() as f64
 }
 
-/// Returns the factors of the three terms, of unit length, with which a tone cancels at this lag: the eigenvector of the
-/// smallest eigenvalue of their covariance. They do not change the power of white noise.
+/// Returns the factors of the three terms, of unit length, with which a tone cancels at this lag: the eigenvector of
+/// the smallest eigenvalue of their covariance. They do not change the power of white noise.
 pub(super) fn cancel_factors(pcm: &Frame, lag: usize) -> [f64; 3] {
     let sums @ [a, d, e, b, f, c] = covariance(pcm, lag);
     let least = smallest_eigenvalue(sums);

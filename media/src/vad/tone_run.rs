@@ -1,9 +1,9 @@
 //! A tone of the network from its first sample to its last, so that it can be taken out of a channel: speech behind it
 //! then begins as it does after silence.
 //!
-//! The recurrence that a tone obeys (see [`super::tone`]) is taken from a frame that is nothing but the tone. Later samples
-//! that depart from it are something else, to 2.5 ms. A tone that the recurrence foretells beside other sound goes on
-//! under that sound.
+//! The recurrence that a tone obeys (see [`super::tone`]) is taken from a frame that is nothing but the tone. Later
+//! samples that depart from it are something else, to 2.5 ms. A tone that the recurrence foretells beside other sound
+//! goes on under that sound.
 
 use super::tone::{cancel_factors, is_tone, mean_power};
 use super::{LEAST_DBOV, TONE_DB, dbov, power};

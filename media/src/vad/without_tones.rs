@@ -1,5 +1,5 @@
-//! Tones of the network are taken out of a channel before speech is looked for: what is behind one then begins as it does
-//! after silence, and a tone is no noise floor.
+//! Tones of the network are taken out of a channel before speech is looked for: what is behind one then begins as it
+//! does after silence, and a tone is no noise floor.
 
 use super::tone_run::ToneFound;
 use super::{BLOCK, CONFIRM, VoiceActivity};

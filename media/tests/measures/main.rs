@@ -1,5 +1,5 @@
-//! Measures against signals that are made here from `fixtures/audio/measures.json`, where the values stand that they have to
-//! measure. Nothing of the measures is used to make them.
+//! Measures against signals that are made here from `fixtures/audio/measures.json`, where the values stand that they
+//! have to measure. Nothing of the measures is used to make them.
 
 mod echo;
 

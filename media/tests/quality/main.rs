@@ -1,5 +1,6 @@
 //! How much of speech survives a network: a leg sends it, a seeded network carries it, another leg hears it, and the
-//! recording is compared with what was spoken by ITU-T P.862 (PCMU, raw score and the MOS-LQO of P.862.1) and P.862.2 (G.722).
+//! recording is compared with what was spoken by ITU-T P.862 (PCMU, raw score and the MOS-LQO of P.862.1) and P.862.2
+//! (G.722).
 //!
 //! `cargo test -p ringer-media --test quality -- --nocapture` prints the figures.
 

@@ -35,7 +35,8 @@ fn packets(since: Time, sound_ms: u64, all_ms: u64) -> Vec<(Time, Vec<u8>)> {
     (0..all_ms / 20).map(packet).collect()
 }
 
-/// Returns the recording of a call whose media could flow so long before its first tick, and the positions that it sent.
+/// Returns the recording of a call whose media could flow so long before its first tick, and the positions that it
+/// sent.
 fn call(before_ms: u64) -> (Vec<i16>, Vec<i64>) {
     let since = Time::from_millis(5000);
     let mut now = since + Duration::from_millis(before_ms);

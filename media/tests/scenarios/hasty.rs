@@ -35,7 +35,7 @@ impl Answered {
         self.call.handle(self.now, Input::Signal(signal));
     }
 
-    /// Lets ticks of 20 ms pass, in which no packets come.
+    /// Advances by ticks of 20 ms, in which no packets come.
     fn pass(&mut self, ticks: u32) {
         for _ in 0..ticks {
             self.now = self.now + TICK;

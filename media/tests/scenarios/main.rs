@@ -26,8 +26,8 @@ use ringer_media::leg::{MediaParams, PcmParams};
 use ringer_media::noise;
 use ringer_media::testing::{Rig, RigSpec, Spoken, Voice};
 
-/// Beginnings of the names of scenarios that are about RTP itself: lost and late packets, telephone events, SIP INFO, hold, and
-/// the end of calls whose packets stop.
+/// Beginnings of the names of scenarios that are about RTP itself: lost and late packets, telephone events, SIP INFO,
+/// hold, and the end of calls whose packets stop.
 const RTP_ONLY: [&str; 10] = [
     "net_",
     "dtmf_in_events",
@@ -215,8 +215,8 @@ fn scenarios() {
     assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
 }
 
-/// The same conversations over frames of PCM and their rings instead of RTP, at the rates that agents use. Left out are those about what PCM does not
-/// have (`RTP_ONLY`), and single rates (`OTHERWISE`).
+/// The same conversations over frames of PCM and their rings instead of RTP, at the rates that agents use. Left out are
+/// those about what PCM does not have (`RTP_ONLY`), and single rates (`OTHERWISE`).
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a switch of whoever runs the test")]
 fn scenarios_over_pcm() {

@@ -57,7 +57,8 @@ fn minutes(log: &Log, turn_s: f64) -> [f64; 2] {
     [all, late].map(|samples| samples as f64 / 960_000.0)
 }
 
-/// The rates that were asked for, of the time in which a probe of that kind may sound: together within 10 % over an hour of turns.
+/// The rates that were asked for, of the time in which a probe of that kind may sound: together within 10 % over an
+/// hour of turns.
 #[test]
 fn probes_are_as_frequent_as_asked() {
     let (mut counts, mut spoken) = ([0; 3], [0.0; 2]);
@@ -85,7 +86,8 @@ fn probes_are_as_frequent_as_asked() {
     rates.iter().zip(asked).for_each(|(rate, asked)| near(*rate, asked, 0.15));
 }
 
-/// The same events at the same samples as without probes; only they themselves are new, and the caller's side of the recording.
+/// The same events at the same samples as without probes; only they themselves are new, and the caller's side of the
+/// recording.
 #[test]
 fn nothing_else_hears_of_probes() {
     let source = format!("codec G722\nnet jitter 20\ncaller interrupts 0.3\n{}", dialogue(6, 5.0));

@@ -1,14 +1,13 @@
 //! Delivery of requests: the transport of each, its Via and Contact, and places and connections that are lost (RFC 3261
 //! 18.1, 18.4).
 
-use std::net::SocketAddr;
-
-use super::{Endpoint, EndpointConfig, Owner, TransactionKey};
+use super::{Endpoint, Owner};
 use crate::hop::{ConnectionId, Hop, Transport};
+use crate::ids::CallKey;
+use crate::ids::TransactionKey;
 use crate::message::{Method, Request};
 use crate::time::Time;
 use crate::transaction::Client;
-use crate::useragent::CallKey;
 
 /// Largest request that goes by datagram where TCP is spoken, bytes (RFC 3261 18.1.1: the path's limit is not known).
 const MAX_DATAGRAM_REQUEST: usize = 1300;
@@ -36,47 +35,6 @@ impl Failure {
             Failure::TimedOut => "No response within 32 s",
             Failure::Unreachable => "Destination unreachable",
             Failure::ConnectionLost => "Connection lost",
-        }
-    }
-}
-
-impl EndpointConfig {
-    /// True when messages can be sent by this transport.
-    pub(crate) fn speaks(&self, transport: Transport) -> bool {
-        match transport {
-            Transport::Udp => true,
-            Transport::Tcp => self.tcp.is_some(),
-            Transport::Tls => self.tls.is_some(),
-        }
-    }
-
-    /// Address at which this side takes messages of this transport.
-    pub(crate) fn address(&self, transport: Transport) -> SocketAddr {
-        match transport {
-            Transport::Udp => self.local,
-            Transport::Tcp => self.tcp.unwrap_or(self.local),
-            Transport::Tls => self.tls.unwrap_or(self.local),
-        }
-    }
-
-    /// Returns the Contact of this side for a dialog over this transport. `secure`: the dialog is of a `sips:` address,
-    /// and needs no parameter (RFC 3261 8.1.1.8, RFC 5630 5.1.1.1).
-    pub(crate) fn contact(&self, user: &str, transport: Transport, secure: bool) -> String {
-        let transport = if secure { Transport::Tls } else { transport };
-        EndpointConfig::contact_of(self.address(transport), user, transport, secure, "")
-    }
-
-    /// Returns the Contact of `user` at an address of this side, with `more` parameters.
-    pub(crate) fn contact_of(at: SocketAddr, user: &str, transport: Transport, secure: bool, more: &str) -> String {
-        let mark = if user.is_empty() { "" } else { "@" };
-        let parameter = match transport {
-            Transport::Udp => "",
-            Transport::Tcp => ";transport=tcp",
-            Transport::Tls => ";transport=tls",
-        };
-        match secure {
-            true => format!("<sips:{user}{mark}{at}{more}>"),
-            false => format!("<sip:{user}{mark}{at}{parameter}{more}>"),
         }
     }
 }
@@ -116,7 +74,8 @@ impl Endpoint {
         key
     }
 
-    /// Returns the way of an ACK of `bytes` bytes that belongs to `invite`: by TCP when it is too large and the INVITE went so.
+    /// Returns the way of an ACK of `bytes` bytes that belongs to `invite`: by TCP when it is too large and the INVITE
+    /// went so.
     pub(crate) fn way_of_ack(&self, invite: &Request, to: Hop, bytes: usize) -> Hop {
         let by_tcp = || invite.headers.top_via().is_ok_and(|via| via.transport == Transport::Tcp.name());
         match to.transport {

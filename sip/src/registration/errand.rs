@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use super::{Account, State};
 use crate::auth::{Challenge, Credentials};
+use crate::auth::{Challenged, Login};
+use crate::capabilities::ALLOW;
 use crate::header::NameAddr;
 use crate::hop::{ConnectionId, Hop, Transport};
+use crate::ids::CallKey;
 use crate::ids::Ids;
 use crate::message::{Method, Request, Response};
 use crate::time::Time;
 use crate::transaction::{Client, Fired, TransactionEvent};
 use crate::uri::{Scheme, Uri, escape_user, parse_ip};
-use crate::useragent::{ALLOW, CallKey, Challenged, Login};
 
 /// Most places of one attempt.
 pub(super) const MOST_PLACES: usize = 8;
@@ -186,7 +188,8 @@ impl Errand {
         Some(Reply::Last(to))
     }
 
-    /// Learns the challenges of a 401 or 407. True where the request is to be sent again: its credentials are not those that were refused.
+    /// Learns the challenges of a 401 or 407. True where the request is to be sent again: its credentials are not those
+    /// that were refused.
     pub fn may_sign(&mut self, response: &Response) -> bool {
         let is_stale = Challenge::parse_all(&response.headers).iter().any(|challenge| challenge.stale);
         // Credentials for a challenge of this attempt are wrong when they are refused; older ones may just be old.
@@ -219,7 +222,8 @@ impl Errand {
         Tick::Nothing
     }
 
-    /// Forgets a connection that is closed: a request that waits for its answer there is sent once more, and has then failed.
+    /// Forgets a connection that is closed: a request that waits for its answer there is sent once more, and has then
+    /// failed.
     pub fn forget(&mut self, connection: ConnectionId) -> Tick {
         for hop in &mut self.queue {
             hop.forget(connection);
@@ -253,9 +257,9 @@ pub(super) fn seen_at(response: &Response) -> Option<SocketAddr> {
     (!host.is_unspecified()).then_some(SocketAddr::new(host.to_canonical(), port))
 }
 
-/// Returns the interval that a registrar has granted for the Contact `uri` of this installation, in seconds. A Contact that a registrar
-/// or a border controller has rewritten is known by its instance, else by its user, else any of them may be it: then the shortest
-/// interval holds, so that the registration is refreshed in time.
+/// Returns the interval that a registrar has granted for the Contact `uri` of this installation, in seconds. A Contact
+/// that a registrar or a border controller has rewritten is known by its instance, else by its user, else any of them
+/// may be it: then the shortest interval holds, so that the registration is refreshed in time.
 pub(super) fn registered_for(response: &Response, uri: &str, instance: &str) -> Option<u32> {
     let number = |text: &str| text.trim().parse::<u32>().ok();
     let contacts: Vec<NameAddr> = response.headers.list("Contact").into_iter().filter_map(NameAddr::parse).collect();

@@ -156,7 +156,8 @@ impl Line {
     }
 }
 
-/// Returns the Contact values of a REGISTER: the one that is registered, and before it the one that it takes the place of.
+/// Returns the Contact values of a REGISTER: the one that is registered, and before it the one that it takes the place
+/// of.
 pub(super) fn contacts(
     account: &Account,
     registration: &mut Registration,
@@ -179,7 +180,8 @@ pub(super) fn contacts(
     old.map(gone).into_iter().chain([value(address, registration.asked_s)]).collect()
 }
 
-/// Returns the address at which this side is called by `transport`. `ob`: calls are to come by the way of the registration (RFC 5626 4.3).
+/// Returns the address at which this side is called by `transport`. `ob`: calls are to come by the way of the
+/// registration (RFC 5626 4.3).
 pub(super) fn contact_uri(account: &Account, transport: Transport, at: SocketAddr) -> String {
     let parameter = match transport {
         Transport::Udp => "",
@@ -189,8 +191,8 @@ pub(super) fn contact_uri(account: &Account, transport: Transport, at: SocketAdd
     format!("sip:{}@{at}{parameter};ob", escape_user(&account.user))
 }
 
-/// Returns the time after which a registration of this length is refreshed: before its end, not at the same time as others, and at most
-/// once a second.
+/// Returns the time after which a registration of this length is refreshed: before its end, not at the same time as
+/// others, and at most once a second.
 fn refresh_after(ids: &mut Ids, granted: Duration) -> Duration {
     let margin = (granted / 10).max((granted / 2).min(T1_64 + TRY_LIMIT)).min(LONGEST_MARGIN);
     let least = SHORTEST_REFRESH.min(granted / 2).max(Duration::from_secs(1));

@@ -1,7 +1,8 @@
 //! `a=crypto`: suites and keys for secure RTP in session descriptions (RFC 4568).
 //!
-//! A line is understood when this side can do all that it asks: a known suite, one key without master key identifier that
-//! lasts for a call, no parameter that changes how packets are protected. Other lines are passed over, as RFC 4568 7.1.2 wants.
+//! A line is understood when this side can do all that it asks: a known suite, one key without master key identifier
+//! that lasts for a call, no parameter that changes how packets are protected. Other lines are passed over, as RFC 4568
+//! 7.1.2 wants.
 
 use std::fmt;
 

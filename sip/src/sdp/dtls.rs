@@ -1,4 +1,5 @@
-//! `a=fingerprint`, `a=setup` and `a=tls-id`: the DTLS handshake that brings the keys of a stream (RFC 5763, 8122, 8842).
+//! `a=fingerprint`, `a=setup` and `a=tls-id`: the DTLS handshake that brings the keys of a stream (RFC 5763, 8122,
+//! 8842).
 
 use std::fmt;
 
@@ -78,7 +79,8 @@ impl Fingerprint {
         &self.digest[..self.hash.digest_bytes()]
     }
 
-    /// Reads the value of an `a=fingerprint` line: `sha-256 4A:AD:...`. `None` when it is malformed or its function is not known.
+    /// Reads the value of an `a=fingerprint` line: `sha-256 4A:AD:...`. `None` when it is malformed or its function is
+    /// not known.
     pub fn parse(value: &str) -> Option<Fingerprint> {
         let (name, digits) = value.trim().split_once(char::is_whitespace)?;
         let hash = HashFunction::ALL.into_iter().find(|hash| hash.name().eq_ignore_ascii_case(name))?;
@@ -141,7 +143,8 @@ impl Setup {
 /// One side's part in a handshake, as its description tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dtls {
-    /// One for each certificate that may be presented, all of the strongest function that the description has (RFC 8122 5).
+    /// One for each certificate that may be presented, all of the strongest function that the description has (RFC 8122
+    /// 5).
     pub fingerprints: Vec<Fingerprint>,
     /// Part in the handshake.
     pub setup: Setup,
@@ -166,8 +169,8 @@ impl Dtls {
         Dtls { fingerprints: vec![fingerprint], setup: Setup::Actpass, tls_id: Some(tls_id) }
     }
 
-    /// Reads the lines of a stream; what the stream does not say, the session says (RFC 8122 5). `otherwise` holds where
-    /// `a=setup` is missing. `None` without a usable fingerprint.
+    /// Reads the lines of a stream; what the stream does not say, the session says (RFC 8122 5). `otherwise` holds
+    /// where `a=setup` is missing. `None` without a usable fingerprint.
     pub(super) fn of_stream(session: &Session, media: &Media, otherwise: Setup) -> Option<Dtls> {
         let values = |name: &'static str| {
             let here = if media.has(name) { &media.attributes } else { &session.attributes };

@@ -40,8 +40,8 @@ pub(super) fn crypto(media: &Media) -> impl Iterator<Item = Crypto> {
     media.values("crypto").filter_map(Crypto::parse)
 }
 
-/// Returns what an answerer takes of the offered `remote`: of lines of `a=crypto` the first that it can do, with its own key
-/// (RFC 4568 7.1.2). Where both kinds of keys are offered, `Offer::key_origin` decides.
+/// Returns what an answerer takes of the offered `remote`: of lines of `a=crypto` the first that it can do, with its
+/// own key (RFC 4568 7.1.2). Where both kinds of keys are offered, `Offer::key_origin` decides.
 pub(super) fn take(session: &Session, remote: &Media, local: &Offer) -> Result<Agreed, Refusal> {
     if local.crypto.is_empty() && local.dtls.is_none() {
         return if is_secure(remote) { Err(Refusal::NoAudio) } else { Ok(Agreed::Plain) };
@@ -69,8 +69,8 @@ pub(super) fn take(session: &Session, remote: &Media, local: &Offer) -> Result<A
     }
 }
 
-/// Fills in what the answer `remote` chose of what this side offered: a handshake, or exactly one line of `a=crypto` with its tag
-/// (RFC 4568 7.1.3).
+/// Fills in what the answer `remote` chose of what this side offered: a handshake, or exactly one line of `a=crypto`
+/// with its tag (RFC 4568 7.1.3).
 pub(super) fn read_choice(
     session: &Session,
     remote: &Media,
@@ -117,7 +117,8 @@ impl Offer {
         }
     }
 
-    /// Goes on with what holds: the kind of keys that is in use comes first, and a part in a handshake is kept (RFC 8842 5.3).
+    /// Keeps the agreed protection: the kind of keys that is in use comes first, and a part in a handshake is kept (RFC
+    /// 8842 5.3).
     pub fn keep_protection(&mut self, agreed: &Negotiated) {
         if let (Some(dtls), Some(handshake)) = (&mut self.dtls, &agreed.dtls) {
             dtls.setup = handshake.setup();

@@ -1,4 +1,5 @@
-//! Before the answer: INVITE without an offer, both ways, and the early dialogs of a forking proxy (RFC 3261 12.1, 13.2.2.4).
+//! Before the answer: INVITE without an offer, both ways, and the early dialogs of a forking proxy (RFC 3261 12.1,
+//! 13.2.2.4).
 
 use super::{Scripted, answer_to, sdp_body};
 use crate::message::{Headers, Method, Request};
@@ -248,7 +249,8 @@ fn calls_without_offer_survive_loss() {
     }
 }
 
-// --- forks ----------------------------------------------------------------------------------------------------------------
+// --- forks
+// ----------------------------------------------------------------------------------------------------------------
 
 /// Returns the branches that rang, with the ports of their early media.
 fn rung(stage: &Scripted) -> Vec<(u16, String, Option<u16>)> {

@@ -104,7 +104,8 @@ fn a_reliable_answer_to_a_reinvite_is_taken() {
     assert!(matches!(stage.events[..], [CallEvent::Reinvited { code: 200, media: Some(_), .. }]), "{:?}", stage.events);
 }
 
-// --- as answerer --------------------------------------------------------------------------------------------------------
+// --- as answerer
+// --------------------------------------------------------------------------------------------------------
 
 fn answer(stage: &mut Scripted, key: CallKey) {
     let offered = offer(2).session().to_string();
@@ -249,7 +250,8 @@ fn the_queue_of_responses_has_an_end() {
     assert_eq!(rung, 9, "one and eight that waited");
 }
 
-// --- both -----------------------------------------------------------------------------------------------------------------
+// --- both
+// -----------------------------------------------------------------------------------------------------------------
 
 /// Rings with an answer, and answers when that is confirmed.
 fn rings_then_answers(bob: &mut Endpoint, now: Time, call: CallKey, event: &CallEvent) {

@@ -66,7 +66,8 @@ fn a_call_goes_over_one_connection_and_repeats_nothing() {
         assert_eq!(ends(&pair, Party::Alice).len() + ends(&pair, Party::Bob).len(), 2, "{link}: {:?}", pair.events);
         let counts = ["INVITE", "SIP/2.0 180", "ACK", "BYE", "SIP/2.0 200 OK"]
             .map(|line| pair.count(Party::Alice, line) + pair.count(Party::Bob, line));
-        // The 2xx to INVITE alone is repeated until its ACK, which is repeated with it (RFC 3261 13.3.1.4): after 500 and 1500 ms.
+        // The 2xx to INVITE alone is repeated until its ACK, which is repeated with it (RFC 3261 13.3.1.4): after 500
+        // and 1500 ms.
         assert_eq!(counts, [1, 1, 3, 1, 4], "{link}: {:?}", pair.sent);
         assert!(pair.messages.iter().all(|(_, hop, _)| hop.transport == link), "{link}");
         let from_bob = pair.messages.iter().filter(|(party, _, _)| *party == Party::Bob);
@@ -137,7 +138,8 @@ fn responses_go_back_by_the_connection_of_the_request() {
         assert!(back.to_string().starts_with(via), "{back}");
         let shown = via.contains("rport") || !via.contains("10.0.0.2");
         assert_eq!(back.params.get("received").is_some(), shown, "{back}");
-        // The 2xx is repeated by the connection, and after it by a new one to where the sender listens (RFC 3261 18.2.2).
+        // The 2xx is repeated by the connection, and after it by a new one to where the sender listens (RFC 3261
+        // 18.2.2).
         stage.wait(500);
         stage.response(200);
         assert_eq!(stage.last_hop.connection, Some(ConnectionId(9)));
@@ -409,7 +411,8 @@ fn where_tcp_is_refused_large_requests_fall_back_to_datagrams() {
     assert!(pair.of(Party::Alice).iter().any(|e| matches!(e, CallEvent::Reinvited { code: 200, .. })));
     assert_eq!(pair.messages.iter().filter(|(_, hop, _)| hop.transport == Transport::Tcp).count(), 1);
 
-    // A call whose INVITE was small learns it from its re-INVITE and from other requests, which are repeated then as datagrams are.
+    // A call whose INVITE was small learns it from its re-INVITE and from other requests, which are repeated then as
+    // datagrams are.
     for update in [false, true] {
         let (mut pair, call) = large(0, true);
         let asked = if update {

@@ -3,15 +3,16 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::timers::{LEAST_S, Plan};
-use super::{
-    Call, CallEnd, CallEvent, CallKey, CallStage, DialogSide, EndKind, Fork, Ringing, SUPPORTED, Unacknowledged,
-    bodies, reason,
-};
+use super::{bodies, reason};
 use crate::auth::{Demand, Verdict};
+use crate::call::{
+    Call, CallEnd, CallEvent, CallStage, DialogSide, EndKind, Fork, LEAST_S, LINGER, Plan, Ringing, Unacknowledged,
+};
+use crate::capabilities::{ALLOW, SUPPORTED};
 use crate::dialog::{Dialog, Reach, is_sips};
-use crate::endpoint::{Endpoint, TransactionKey};
+use crate::endpoint::Endpoint;
 use crate::hop::{Hop, Transport};
+use crate::ids::{CallKey, TransactionKey};
 use crate::message::{Method, Request, reason_phrase, sdp_of};
 use crate::sdp;
 use crate::time::Time;
@@ -120,7 +121,7 @@ impl Endpoint {
         let mut response = self.servers.get(&tx)?.request.respond(code, "", &call.dialogs[0].dialog.local_tag);
         if (101..300).contains(&code) {
             response.headers.push("Contact", self.contact(key));
-            response.headers.push("Allow", super::ALLOW);
+            response.headers.push("Allow", ALLOW);
         }
         if (200..300).contains(&code) {
             response.headers.push("Supported", SUPPORTED);
@@ -345,7 +346,7 @@ impl Endpoint {
         // Only the other side's BYE leaves its subscription to a transfer open, for as long as NOTIFY has promised.
         call.subscription.take_if(|_| end.kind != EndKind::RemoteBye);
         let open_for = call.subscription.map_or(Duration::ZERO, |_| super::SUBSCRIPTION);
-        call.deadline = Some(now + super::LINGER + open_for);
+        call.deadline = Some(now + LINGER + open_for);
         let referred = call.referred.take();
         let open = call.change.as_ref().and_then(|change| change.transaction.clone());
         self.release_offer(key);

@@ -6,8 +6,8 @@ use crate::message::{Headers, Request, sdp_of};
 /// Media type that this side reads and writes.
 pub(super) const TYPE: &str = "application/sdp";
 
-/// Returns the status of the refusal: 415 for a body without a description, 406 where the answer may have none. `None`: no reason
-/// to refuse.
+/// Returns the status of the refusal: 415 for a body without a description, 406 where the answer may have none. `None`:
+/// no reason to refuse.
 pub(super) fn refusal(request: &Request) -> Option<u16> {
     let headers = &request.headers;
     let unread = !request.body.is_empty() && sdp_of(headers, &request.body).is_none();
@@ -25,7 +25,8 @@ fn is_optional(headers: &Headers) -> bool {
     handling.is_some_and(|handling| handling.eq_ignore_ascii_case("optional"))
 }
 
-/// True when the Accept fields allow a description: there are none, or one of their ranges has it. The narrowest range counts.
+/// True when the Accept fields allow a description: there are none, or one of their ranges has it. The narrowest range
+/// counts.
 fn takes_sdp(headers: &Headers) -> bool {
     if headers.get("Accept").is_none() {
         return true;

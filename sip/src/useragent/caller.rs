@@ -3,18 +3,19 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{
-    Call, CallEnd, CallEvent, CallKey, CallStage, Caller, DialogSide, EndKind, Fork, Invite, Login, Timing, prack,
-    reason,
-};
-use crate::auth::Credentials;
+use super::{Invite, prack, reason};
+use crate::auth::{Credentials, Login};
+use crate::call::{Call, CallEnd, CallEvent, CallStage, Caller, DialogSide, EndKind, Fork, LINGER, Timing};
+use crate::capabilities::ALLOW;
 use crate::dialog::{Dialog, is_sips};
-use crate::endpoint::{Endpoint, Failure, TransactionKey, hop_by_hop};
-use crate::header::{NameAddr, quote};
+use crate::endpoint::{Endpoint, Failure, hop_by_hop};
+use crate::header::NameAddr;
 use crate::hop::{Hop, Transport};
+use crate::ids::{CallKey, TransactionKey};
 use crate::message::{Method, Request, Response, sdp_of};
 use crate::parse::is_token;
 use crate::sdp::{self, Negotiated};
+use crate::text::quote;
 use crate::time::Time;
 use crate::transaction::T1_64;
 use crate::uri::{Scheme, Uri, escape_user};
@@ -54,7 +55,7 @@ impl Endpoint {
         headers.push("Call-ID", call_id.clone());
         headers.push("CSeq", "");
         headers.push("Contact", "");
-        headers.push("Allow", super::ALLOW);
+        headers.push("Allow", ALLOW);
         let timing = Timing::new(self.session_s);
         timing.ask(headers);
         for (name, value) in invite.headers {
@@ -151,8 +152,8 @@ impl Endpoint {
         self.transmit_invite(now, key);
     }
 
-    /// Sends the INVITE to the next place that may be tried, as a new transaction and else as it was (RFC 3263 4.3). False when there is
-    /// none, and when it is too late.
+    /// Sends the INVITE to the next place that may be tried, as a new transaction and else as it was (RFC 3263 4.3).
+    /// False when there is none, and when it is too late.
     fn try_next(&mut self, now: Time, key: CallKey) -> bool {
         let Some(Call { stage: CallStage::Pending, side: DialogSide::Caller(caller), secure, .. }) =
             self.calls.get_mut(&key)
@@ -218,7 +219,7 @@ impl Endpoint {
             caller.cancel_sent = true;
         }
         if let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage == CallStage::Over) {
-            call.deadline = Some(now + super::LINGER);
+            call.deadline = Some(now + LINGER);
             self.call_changed(key);
         }
     }
@@ -347,7 +348,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes the call of a 2xx that was acknowledged, by what was agreed on before or by its answer; ends it when there is none.
+    /// Takes the call of a 2xx that was acknowledged, by what was agreed on before or by its answer; ends it when there
+    /// is none.
     fn connect(
         &mut self,
         now: Time,

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use super::{ALLOW, Acknowledgement, Call, CallEnd, CallEvent, CallKey, CallStage, EndKind, prack, reason};
-use crate::endpoint::{Endpoint, Failure, TransactionKey, hop_by_hop};
+use super::{prack, reason};
+use crate::call::{Acknowledgement, Call, CallEnd, CallEvent, CallStage, Change, EndKind};
+use crate::capabilities::ALLOW;
+use crate::endpoint::{Endpoint, Failure, hop_by_hop};
+use crate::ids::{CallKey, TransactionKey};
 use crate::message::{Method, Request, Response, sdp_of};
 use crate::sdp::{self, Session};
 use crate::time::Time;
@@ -16,50 +19,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(32);
 
 /// Longest time of a change without a final response once a provisional one came; then it is cancelled.
 const CHANGE_LIMIT: Duration = Duration::from_secs(180);
-
-/// A change of the session that this side asked for, until its final answer.
-pub(crate) struct Change {
-    /// Method of the request that carries it: INVITE or UPDATE.
-    method: Method,
-    at: usize,
-    /// True for a change that only refreshes the session; it is not reported.
-    refreshes: bool,
-    /// Offer as the owner wrote it; `None` for none.
-    wanted: Option<String>,
-    /// Offer that was sent, with its `o=` line.
-    offer: Option<String>,
-    /// Answer of a reliable provisional response.
-    answer: Option<String>,
-    /// Open transaction; `None` while the change waits.
-    pub(crate) transaction: Option<TransactionKey>,
-    retries: u32,
-    /// True once a 422 was followed.
-    raised: bool,
-    /// Time to ask, while the change waits; time to cancel, once it was sent.
-    pub(crate) due: Time,
-}
-
-impl Change {
-    fn new(method: Method, at: usize, wanted: Option<String>, now: Time) -> Change {
-        Change {
-            method,
-            at,
-            refreshes: false,
-            wanted,
-            offer: None,
-            answer: None,
-            transaction: None,
-            retries: 0,
-            raised: false,
-            due: now,
-        }
-    }
-
-    /// Returns a refresh of the session: an UPDATE without a description, or a re-INVITE with the one in use.
-    pub(super) fn refresh(method: Method, at: usize, now: Time) -> Change {
-        Change { refreshes: true, ..Change::new(method, at, None, now) }
-    }
-}
 
 impl Endpoint {
     /// Asks the other side of a call that is up for another session (re-INVITE with the offer `sdp`);
@@ -196,7 +155,8 @@ impl Endpoint {
         self.send_prack(now, key, at, (rseq, seq), None);
     }
 
-    /// ACKs a 2xx to an INVITE of this side in its dialog, with the INVITE's CSeq number and credentials (RFC 3261 13.2.2.4).
+    /// ACKs a 2xx to an INVITE of this side in its dialog, with the INVITE's CSeq number and credentials (RFC 3261
+    /// 13.2.2.4).
     pub(super) fn acknowledge(&mut self, key: CallKey, at: usize, invite: &Request, sdp: Option<&str>) {
         let Ok(cseq) = invite.headers.cseq() else { return };
         let Some(fork) = self.calls.get(&key).and_then(|call| call.dialogs.get(at)) else { return };
@@ -409,16 +369,6 @@ impl Call {
         known.then_some(0)
     }
 
-    /// True when a change that waits may be sent: its dialog is there and no offer of the other side is open.
-    pub(super) fn change_may_start(&self) -> bool {
-        let waits = |change: &&Change| change.transaction.is_none();
-        self.change.as_ref().filter(waits).is_some_and(|change| match self.stage {
-            CallStage::Up => self.unacknowledged.is_none() && self.offered.is_none(),
-            CallStage::Pending => change.method == Method::Update,
-            CallStage::Over => false,
-        })
-    }
-
     /// True when the call is answered, and in this dialog.
     fn is_up_in(&self, at: usize) -> bool {
         self.stage == CallStage::Up && self.active == Some(at)
@@ -443,7 +393,8 @@ impl Call {
         self.change.as_ref().is_some_and(|change| change.transaction.is_some() && change.offer.is_some())
     }
 
-    /// Returns `sdp` with this session's number and its next version (RFC 3264 8) in the `o=` line; all else as written.
+    /// Returns `sdp` with this session's number and its next version (RFC 3264 8) in the `o=` line; all else as
+    /// written.
     fn renumber(&mut self, at: usize, sdp: &str) -> String {
         let Ok(own) = Session::parse(self.own(at)) else { return sdp.to_owned() };
         self.version += 1;

@@ -2,9 +2,12 @@
 
 use std::net::SocketAddr;
 
-use super::{Call, CallEnd, CallEvent, CallKey, CallStage, DialogSide, EndKind, reason};
-use crate::endpoint::{Endpoint, EndpointConfig, TransactionKey};
+use super::reason;
+use crate::call::{Call, CallEnd, CallEvent, CallStage, DialogSide, EndKind};
+use crate::config::EndpointConfig;
+use crate::endpoint::Endpoint;
 use crate::hop::{ConnectionId, Hop};
+use crate::ids::{CallKey, TransactionKey};
 use crate::message::Response;
 use crate::time::Time;
 

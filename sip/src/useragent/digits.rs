@@ -1,21 +1,14 @@
 //! Digits that this side sends by INFO (RFC 6086, `application/dtmf-relay`): one request at a time, so that they arrive
 //! in their order whatever is lost on the way.
 
-use super::{CallEvent, CallKey, CallStage};
-use crate::endpoint::{Endpoint, TransactionKey};
+use crate::call::{CallEvent, CallStage};
+use crate::endpoint::Endpoint;
+use crate::ids::{CallKey, TransactionKey};
 use crate::message::{Method, Response};
 use crate::time::Time;
 
 /// Largest number of digits that may wait for the answer to the one before; more are dropped and reported as refused.
 const MAX_DIGITS: usize = 64;
-
-/// Digits that wait to be sent.
-#[derive(Debug, Default)]
-pub(crate) struct Keyed {
-    waiting: std::collections::VecDeque<(char, u32)>,
-    /// True while an INFO waits for its answer.
-    busy: bool,
-}
 
 impl Endpoint {
     /// Sends `digit` (`0` to `9`, `*`, `#`, `A` to `D`) of `duration_ms` milliseconds by INFO, after those that were

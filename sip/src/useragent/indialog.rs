@@ -2,13 +2,12 @@
 
 use std::net::IpAddr;
 
-use super::timers::{LEAST_S, Plan};
-use super::{
-    ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, CallStage, DialogSide, EndKind, SUPPORTED, Unacknowledged,
-    bodies, unknown_extensions,
-};
-use crate::endpoint::{Endpoint, TransactionKey};
+use super::bodies;
+use crate::call::{Call, CallEnd, CallEvent, CallStage, DialogSide, EndKind, LEAST_S, Plan, Unacknowledged};
+use crate::capabilities::{ALLOW, CAPABILITIES, SUPPORTED, unknown_extensions};
+use crate::endpoint::Endpoint;
 use crate::hop::Hop;
+use crate::ids::{CallKey, TransactionKey};
 use crate::message::{Method, Request, sdp_of};
 use crate::sdp::{Negotiated, Offer, Refusal, Session, negotiate};
 use crate::time::Time;
@@ -244,8 +243,8 @@ impl Endpoint {
 }
 
 impl Endpoint {
-    /// Sends a request of this side in one of a call's dialogs, with credentials where a challenge is known. Returns its
-    /// transaction.
+    /// Sends a request of this side in one of a call's dialogs, with credentials where a challenge is known. Returns
+    /// its transaction.
     pub(super) fn send_in_dialog(
         &mut self,
         now: Time,
@@ -266,7 +265,7 @@ impl Endpoint {
     }
 }
 
-impl super::Call {
+impl Call {
     /// Returns the conflict of a re-INVITE or UPDATE in one of the dialogs with an open offer (RFC 3261 14.2, RFC 3311
     /// 5.2).
     fn conflict(&self, at: usize, method: &Method, offers: bool) -> Option<Conflict> {
@@ -295,8 +294,9 @@ impl super::Call {
         }
     }
 
-    /// Returns the answer to a new offer: this side's first description, narrowed by the offer. The codec in use stays where it is
-    /// offered; else another one of this side with the same RTP clock takes its place, as timestamps go on (RFC 3264 8.3.2).
+    /// Returns the answer to a new offer: this side's first description, narrowed by the offer. The codec in use stays
+    /// where it is offered; else another one of this side with the same RTP clock takes its place, as timestamps go on
+    /// (RFC 3264 8.3.2).
     pub(super) fn reanswer(&mut self, at: usize, offer: &str) -> Result<(String, Negotiated), Refusal> {
         let own = Session::parse(self.own(at))?;
         let mut base = Offer::from_session(&own).ok_or(Refusal::NoAudio)?;
@@ -357,8 +357,8 @@ impl super::Call {
         self.dialogs.get(at).map(|fork| fork.dialog.remote_tag.clone()).unwrap_or_default()
     }
 
-    /// Returns the first description of this side as a new offer with a higher version, of the codec in use and with the
-    /// direction that this side wants; `None` when it is no SDP.
+    /// Returns the first description of this side as a new offer with a higher version, of the codec in use and with
+    /// the direction that this side wants; `None` when it is no SDP.
     fn own_offer(&mut self, at: usize) -> Option<String> {
         let mut own = Session::parse(&self.local_sdp).ok()?;
         self.version += 1;
@@ -382,8 +382,8 @@ fn relay_digits(body: &str) -> (Vec<char>, u32) {
     (value("Signal").map(digits).unwrap_or_default(), duration.min(10_000))
 }
 
-/// Reads telephone keys: one, or several that some senders put into one request. 10 and 11 stand for the star and the hash. Empty
-/// where anything else is among them, or more than [`MAX_DIGITS`].
+/// Reads telephone keys: one, or several that some senders put into one request. 10 and 11 stand for the star and the
+/// hash. Empty where anything else is among them, or more than [`MAX_DIGITS`].
 fn digits(text: &str) -> Vec<char> {
     let keys: Vec<char> = match text {
         "10" => vec!['*'],

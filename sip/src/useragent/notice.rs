@@ -1,39 +1,13 @@
-//! Facts of a call that change nothing, and that its owner may tell: a request too large for a datagram, a place that did not take
-//! the call, an answer that is repeated.
+//! Facts of a call that change nothing, and that its owner may tell: a request too large for a datagram, a place that
+//! did not take the call, an answer that is repeated.
 
-use super::{CallEvent, CallKey, CallStage};
-use crate::endpoint::{Endpoint, TransactionKey};
+use crate::call::{CallEvent, CallStage, Notice};
+use crate::endpoint::Endpoint;
 use crate::hop::{Hop, Transport};
+use crate::ids::{CallKey, TransactionKey};
 
 /// Repetitions of a 2xx after which it is told: the first one may have crossed an ACK that took longer than T1.
 const TOLD_REPETITIONS: u32 = 2;
-
-/// Something that changes nothing of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// A request of more than 1300 bytes goes by datagram, where TCP should be used (RFC 3261 18.1.1). It is told once in a call.
-    Oversized {
-        /// Length of the request in bytes.
-        bytes: usize,
-        /// True if TCP was tried before, and did not reach the other side.
-        tcp_failed: bool,
-    },
-    /// A place did not take the call, and the next one is tried (RFC 3263 4.3).
-    PlaceLeft {
-        /// Place that was tried.
-        to: Hop,
-        /// Status of its answer; `None` without one.
-        code: Option<u16>,
-        /// Reason phrase of its answer, or the reason for which there is none.
-        text: String,
-    },
-    /// The other side repeats its answer although the ACK is sent each time: it does not arrive (RFC 3261 13.3.1.4). It is told once
-    /// in a call.
-    AnswerRepeated {
-        /// Place that the ACK goes to.
-        to: Hop,
-    },
-}
 
 impl Endpoint {
     /// Tells a request that is larger than a datagram should be, once for each call.

@@ -1,33 +1,18 @@
-//! Calls whose INVITE has no offer, on the caller's side: the other side offers, and the ACK or the PRACK answers (RFC 3264 4).
+//! Calls whose INVITE has no offer, on the caller's side: the other side offers, and the ACK or the PRACK answers (RFC
+//! 3264 4).
 
-use super::{Call, CallEnd, CallEvent, CallKey, CallStage, EndKind, reason};
+use super::reason;
+use crate::call::{Call, CallEnd, CallEvent, CallStage, Carrier, EndKind, Offered};
 use crate::endpoint::Endpoint;
+use crate::ids::CallKey;
 use crate::message::{Request, Response};
 use crate::sdp::{self, Negotiated, Offer, Session};
 use crate::time::Time;
 use crate::transaction::T1_64;
 
-/// Offer that the owner has to answer.
-pub(crate) struct Offered {
-    at: usize,
-    code: u16,
-    sdp: String,
-    carrier: Carrier,
-    /// Time by which the answer must be there.
-    pub(super) deadline: Option<Time>,
-}
-
-/// Request that takes the answer.
-enum Carrier {
-    /// The ACK of the 2xx to this INVITE.
-    Ack(Box<Request>),
-    /// The PRACK of the response with this RSeq number, to the INVITE with this CSeq number.
-    Prack(u32, u32),
-}
-
 impl Endpoint {
-    /// Answers [`CallEvent::Offered`] with the description `sdp`, in the ACK or in the PRACK. False, and nothing is sent, when no
-    /// offer waits or when `sdp` is no answer to it.
+    /// Answers [`CallEvent::Offered`] with the description `sdp`, in the ACK or in the PRACK. False, and nothing is
+    /// sent, when no offer waits or when `sdp` is no answer to it.
     pub fn answer_offer(&mut self, now: Time, call: CallKey, sdp: String) -> bool {
         let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage != CallStage::Over) else {
             return false;

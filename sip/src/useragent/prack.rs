@@ -1,12 +1,10 @@
 //! Reliable provisional responses and their PRACK, both ways (RFC 3262).
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::state::Repeated;
-use super::{Call, CallEnd, CallEvent, CallKey, CallStage, EndKind};
-use crate::endpoint::{Endpoint, TransactionKey};
-use crate::hop::ConnectionId;
+use crate::call::{Call, CallEnd, CallEvent, CallStage, EndKind, Repeated, Waiting, has_tag};
+use crate::endpoint::Endpoint;
+use crate::ids::{CallKey, TransactionKey};
 use crate::message::{Headers, Method, Request, Response, sdp_of};
 use crate::sdp;
 use crate::time::Time;
@@ -16,79 +14,6 @@ const MAX_WAITING: usize = 8;
 
 /// Largest number of PRACKs of one call without a response; a provisional response beyond is taken when it is repeated.
 const MAX_PRACKS: u32 = 16;
-
-/// Provisional responses of an answerer, as far as they are reliable.
-#[derive(Default)]
-pub(crate) struct Ringing {
-    /// True when the INVITE has an offer.
-    pub(super) offered: bool,
-    /// True when the caller requires every response to be reliable.
-    required: bool,
-    /// True when the caller understands reliable responses.
-    supported: bool,
-    /// Last RSeq number; 0 before the first.
-    rseq: u32,
-    waiting: Option<Waiting>,
-    queue: VecDeque<(u16, Option<String>)>,
-    /// Description of a 200 that may not be sent before the PRACK comes (RFC 3262 3).
-    answer: Option<String>,
-    /// True when a description was sent reliably: the 200 has none.
-    pub(super) described: bool,
-    /// True once a PRACK came: the caller knows the early dialog.
-    pub(super) confirmed: bool,
-    /// True when offer and answer are complete.
-    pub(super) settled: bool,
-}
-
-/// A reliable response without its PRACK.
-struct Waiting {
-    rseq: u32,
-    described: bool,
-    /// `None` once a final response went.
-    repeated: Option<Repeated>,
-}
-
-impl Ringing {
-    /// Reads from the INVITE whether reliable responses are wanted and possible.
-    pub(super) fn of(invite: &Headers, offered: bool) -> Ringing {
-        Ringing { offered, required: has_tag(invite, "Require"), supported: is_supported(invite), ..Ringing::default() }
-    }
-
-    /// Returns the time of the next retransmission or give-up.
-    pub(super) fn due(&self) -> Option<Time> {
-        self.waiting.as_ref().and_then(|waiting| waiting.repeated.as_ref()).map(Repeated::due)
-    }
-
-    /// Forgets a connection that is closed.
-    pub(super) fn forget(&mut self, connection: ConnectionId) {
-        if let Some(repeated) = self.waiting.as_mut().and_then(|waiting| waiting.repeated.as_mut()) {
-            repeated.to.forget(connection);
-        }
-    }
-
-    /// True while a reliable response is repeated.
-    fn is_busy(&self) -> bool {
-        self.due().is_some()
-    }
-
-    /// Ends all repetitions, as a final response is sent; the PRACK may still come.
-    pub(super) fn stop(&mut self) {
-        self.queue.clear();
-        self.answer = None;
-        if let Some(waiting) = &mut self.waiting {
-            waiting.repeated = None;
-        }
-    }
-
-    /// Keeps the answer back while a description waits for its PRACK. Returns it when it may go now.
-    pub(super) fn hold_answer(&mut self, sdp: String) -> Option<String> {
-        if !self.is_busy() || !self.waiting.as_ref().is_some_and(|waiting| waiting.described) {
-            return Some(sdp);
-        }
-        self.answer.get_or_insert(sdp);
-        None
-    }
-}
 
 impl Endpoint {
     /// Sends a provisional response, 101 to 199, with an early answer or without. Nothing happens once a final response
@@ -224,7 +149,8 @@ impl Endpoint {
         None
     }
 
-    // --- the caller's side ----------------------------------------------------------------------------------------------
+    // --- the caller's side
+    // ----------------------------------------------------------------------------------------------
 
     /// Sends the PRACK of the reliable response with this RSeq number to the INVITE with `seq`, with the answer to its
     /// offer or without.
@@ -263,8 +189,8 @@ impl Endpoint {
 }
 
 impl Call {
-    /// Takes a reliable response in one of the dialogs: false for a repetition, for one that came before its turn, and while too many
-    /// PRACKs are on their way (RFC 3262 4).
+    /// Takes a reliable response in one of the dialogs: false for a repetition, for one that came before its turn, and
+    /// while too many PRACKs are on their way (RFC 3262 4).
     pub(super) fn take_reliable(&mut self, at: usize, seq: u32, rseq: u32) -> bool {
         let Some(fork) = self.dialogs.get_mut(at) else { return false };
         let in_turn = match fork.rseq {
@@ -290,12 +216,4 @@ fn rack(value: &str) -> Option<(u32, u32)> {
     let mut words = value.split_whitespace();
     let numbers = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     (words.next() == Some("INVITE") && words.next().is_none()).then_some(numbers)
-}
-
-fn is_supported(headers: &Headers) -> bool {
-    has_tag(headers, "Supported") || has_tag(headers, "Require")
-}
-
-fn has_tag(headers: &Headers, name: &str) -> bool {
-    headers.list(name).iter().any(|tag| tag.eq_ignore_ascii_case("100rel"))
 }

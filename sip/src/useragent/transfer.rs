@@ -1,9 +1,10 @@
 //! REFER inside a call (RFC 3515, RFC 4488): reported to the driver, answered by its decision, with the outcome told by
 //! NOTIFY.
 
-use super::{CallEvent, CallKey, CallStage, LINGER, Referral};
-use crate::endpoint::{Endpoint, TransactionKey};
+use crate::call::{CallEvent, CallStage, LINGER, Referral};
+use crate::endpoint::Endpoint;
 use crate::header::NameAddr;
+use crate::ids::{CallKey, TransactionKey};
 use crate::message::{Method, Request, reason_phrase};
 use crate::time::Time;
 
@@ -33,8 +34,9 @@ impl Endpoint {
         }
     }
 
-    /// Answers [`CallEvent::Transfer`]: declined with 603; or accepted with 202, and told by NOTIFY at once to be done, which ends the
-    /// implicit subscription (RFC 3515 2.4.5): whoever accepts leaves the call. Nothing happens where no REFER waits.
+    /// Answers [`CallEvent::Transfer`]: declined with 603; or accepted with 202, and told by NOTIFY at once to be done,
+    /// which ends the implicit subscription (RFC 3515 2.4.5): whoever accepts leaves the call. Nothing happens where no
+    /// REFER waits.
     pub fn answer_transfer(&mut self, now: Time, call: CallKey, accepted: bool) {
         if accepted {
             if self.subscribe(now, call) {
@@ -45,8 +47,8 @@ impl Endpoint {
         }
     }
 
-    /// Asks the other side of a call that is up to call `target` instead (REFER), with these further header fields. Its answer and its
-    /// notifications are no events. False, and nothing is sent, where the call is not up.
+    /// Asks the other side of a call that is up to call `target` instead (REFER), with these further header fields. Its
+    /// answer and its notifications are no events. False, and nothing is sent, where the call is not up.
     pub fn refer(&mut self, now: Time, call: CallKey, target: &str, headers: &[(&'static str, String)]) -> bool {
         let at = self.calls.get(&call).filter(|state| state.stage == CallStage::Up).and_then(|state| state.active);
         let Some(at) = at else { return false };
@@ -60,17 +62,17 @@ impl Endpoint {
         sent.is_some()
     }
 
-    /// Accepts [`CallEvent::Transfer`] with 202 and tells by NOTIFY that it is tried (100); [`Endpoint::notify`] tells the outcome. No
-    /// NOTIFY goes when the other side wants none (`Refer-Sub: false`).
+    /// Accepts [`CallEvent::Transfer`] with 202 and tells by NOTIFY that it is tried (100); [`Endpoint::notify`] tells
+    /// the outcome. No NOTIFY goes when the other side wants none (`Refer-Sub: false`).
     pub fn accept_transfer(&mut self, now: Time, call: CallKey) {
         if self.subscribe(now, call) {
             self.notify(now, call, 100, false);
         }
     }
 
-    /// Tells by NOTIFY how far an accepted transfer is: the status line of `code`, 100 to 699. `is_final` ends the subscription, which
-    /// outlives a BYE of the other side (RFC 5057 5.3). Nothing happens after that, after the call's end by this side, and where no
-    /// transfer was accepted.
+    /// Tells by NOTIFY how far an accepted transfer is: the status line of `code`, 100 to 699. `is_final` ends the
+    /// subscription, which outlives a BYE of the other side (RFC 5057 5.3). Nothing happens after that, after the
+    /// call's end by this side, and where no transfer was accepted.
     pub fn notify(&mut self, now: Time, call: CallKey, code: u16, is_final: bool) {
         let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage != CallStage::Pending) else { return };
         let Some((at, id)) = state.subscription.filter(|_| (100..700).contains(&code)) else { return };

@@ -1,4 +1,5 @@
-//! Phonemes of a text by libespeak-ng, opened at run time. The library has one state for the whole process: one text at a time.
+//! Phonemes of a text by libespeak-ng, opened at run time. The library has one state for the whole process: one text at
+//! a time.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -37,8 +38,8 @@ static OPENED: OnceLock<Result<Mutex<Phonemes>, Unusable>> = OnceLock::new();
 fn open() -> Result<Phonemes, Unusable> {
     let missing = |_| Unusable(format!("{LIBRARY} is missing: install the package libespeak-ng1"));
     let other = |cause: libloading::Error| Unusable(format!("{LIBRARY} is of another version: {cause}"));
-    // SAFETY: the library's initialisers do nothing beyond what any C library's do; the signatures are those of speak_lib.h since
-    // version 1.49; the library is held as long as its functions.
+    // SAFETY: the library's initialisers do nothing beyond what any C library's do; the signatures are those of
+    // speak_lib.h since version 1.49; the library is held as long as its functions.
     unsafe {
         let library = Library::new(LIBRARY).map_err(missing)?;
         let begin: unsafe extern "C" fn(c_int, c_int, *const c_char, c_int) -> c_int =
@@ -134,8 +135,8 @@ impl Phonemes {
             if at.is_null() {
                 break;
             }
-            // SAFETY: `at` points into `text`, which outlives the call; the answer is the library's own buffer, which nobody else uses
-            // while the lock is held, and is copied at once.
+            // SAFETY: `at` points into `text`, which outlives the call; the answer is the library's own buffer, which
+            // nobody else uses while the lock is held, and is copied at once.
             let part = unsafe {
                 let part = (self.phonemes)(&mut at, UTF8, IPA);
                 if part.is_null() { String::new() } else { CStr::from_ptr(part).to_string_lossy().into_owned() }

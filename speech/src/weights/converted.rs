@@ -1,5 +1,5 @@
-//! The `model.bin` of CTranslate2, version 5 and 6: the version, the name and revision of the kind of model, then each tensor with
-//! its name, shape, kind and numbers, then other names of tensors.
+//! The `model.bin` of CTranslate2, version 5 and 6: the version, the name and revision of the kind of model, then each
+//! tensor with its name, shape, kind and numbers, then other names of tensors.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! safetensors: the length of a JSON header (8 bytes), the header, then the numbers. Each name has its kind, its shape and its
-//! first and last byte after the header.
+//! safetensors: the length of a JSON header (8 bytes), the header, then the numbers. Each name has its kind, its shape
+//! and its first and last byte after the header.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! A model's folder: `model.bin` (CTranslate2) or `model.safetensors`, `tokenizer.json`, and settings where there are some. One
-//! set of layers comes out, whatever the names in the file.
+//! A model's folder: `model.bin` (CTranslate2) or `model.safetensors`, `tokenizer.json`, and settings where there are
+//! some. One set of layers comes out, whatever the names in the file.
 
 use std::path::Path;
 

@@ -1,23 +1,24 @@
-//! Limits of a text, by which one that has lost itself in a loop is known. They count letters: a token of the multilingual vocabulary
-//! is about four letters of English, one of Hindi or Thai, half of one of Malayalam or Bengali, a third of one of Burmese.
+//! Limits of a text, by which one that has lost itself in a loop is known. They count letters: a token of the
+//! multilingual vocabulary is about four letters of English, one of Hindi or Thai, half of one of Malayalam or Bengali,
+//! a third of one of Burmese.
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-/// Largest number of letters of a text: this many, and this many a second. Fast speech has 20 to 25 a second in scripts whose
-/// vowel signs are letters of their own.
+/// Largest number of letters of a text: this many, and this many a second. Fast speech has 20 to 25 a second in scripts
+/// whose vowel signs are letters of their own.
 const LETTERS: (usize, f64) = (40, 30.0);
 
-/// Ratio of a text's length to its compressed form above which it repeats itself. Texts of fewer than `REPEATS_BYTES` show
-/// nothing.
+/// Ratio of a text's length to its compressed form above which it repeats itself. Texts of fewer than `REPEATS_BYTES`
+/// show nothing.
 const REPEATS: f64 = 2.0;
 const REPEATS_BYTES: usize = 60;
 
 /// Largest number of letters of a brief text: "thanks for watching" has 17.
 const BRIEF: usize = 17;
 
-/// Longest piece of speech that the model's 448 tokens hold in every language of [`DENSE`], in samples: 11 s. Fast speech has 14 letters
-/// a second.
+/// Longest piece of speech that the model's 448 tokens hold in every language of [`DENSE`], in samples: 11 s. Fast
+/// speech has 14 letters a second.
 const DENSE_PIECE: usize = 11 * 16_000;
 /// The same for all other languages: 26 s, as the model knows 30 s.
 const PIECE: usize = 26 * 16_000;
@@ -55,8 +56,8 @@ impl Room {
     }
 }
 
-/// True if a text repeats itself. The length of its letters in UTF-8 does not count: three bytes a letter, of which two are the same
-/// in a whole script, look like a repetition.
+/// True if a text repeats itself. The length of its letters in UTF-8 does not count: three bytes a letter, of which two
+/// are the same in a whole script, look like a repetition.
 pub fn repeats_itself(text: &str) -> bool {
     let mut bytes = Vec::with_capacity(text.len());
     for letter in text.chars().map(u32::from) {

@@ -179,7 +179,8 @@ mod tests {
             7,
         );
         let vocabulary = vocabulary.expect("it is whole");
-        // 60 steps, one head; each of the five rows (the end is the last) attends to ten steps, the first from step 10 on.
+        // 60 steps, one head; each of the five rows (the end is the last) attends to ten steps, the first from step 10
+        // on.
         let row = |at: usize| (0..60).map(|step| if step / 10 == at + 1 { 0.1 } else { 0.0 }).collect::<Vec<f32>>();
         let followed: Vec<Vec<f32>> = (0..5).map(row).collect();
         let found = words(&vocabulary, &[(0, 0.5), (1, 1.0), (2, 1.0), (3, 0.8)], &followed, 60, 60 * STEP);

@@ -22,7 +22,8 @@ impl SipListen {
     pub const FORM: &str = "an address like 127.0.0.1:5060, which is UDP, or a list of at most one each of \
                             udp:127.0.0.1:5060, tcp:127.0.0.1:5060 and tls:127.0.0.1:5061";
 
-    /// Reads a list of `[udp:|tcp:|tls:]ADDRESS:PORT`; `None` where it is of another form, empty, or names a transport twice.
+    /// Reads a list of `[udp:|tcp:|tls:]ADDRESS:PORT`; `None` where it is of another form, empty, or names a transport
+    /// twice.
     pub fn parse_list(texts: &[String]) -> Option<SipListen> {
         let mut all = SipListen { udp: None, tcp: None, tls: None };
         for text in texts {

@@ -9,6 +9,7 @@ use ringer_media::codec::Codec;
 use serde::{Serialize, Serializer};
 
 use super::codecs::{codec_names, read_codecs};
+use super::srtp::{Encryption, SrtpKeys};
 use super::trunks::{Trunk, read_trunks};
 use super::{SipListen, Source, Sources, Targets};
 
@@ -72,36 +73,6 @@ pub enum Dtmf {
     Inband,
     /// SIP INFO requests (RFC 6086).
     Info,
-}
-
-/// Use of secure RTP in calls.
-///
-/// Its keys come in the session description (RFC 4568), and are then as secret as the signalling, or from a DTLS handshake
-/// (RFC 5763).
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Encryption {
-    /// Plain RTP, never encrypted.
-    #[default]
-    Off,
-    /// RTP/AVP is offered with keys of both kinds: the other side may use them or not. Every kind of offer is answered.
-    Optional,
-    /// Secure RTP is offered, as [`SrtpKeys`] says, and there is no call without keys.
-    Required,
-}
-
-/// Kind of keys that `sip.srtp = "required"` offers, and that is chosen from an offer with both. An offer with one kind
-/// is answered in that kind.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SrtpKeys {
-    /// Keys in the session description: RTP/SAVP with `a=crypto` (RFC 4568).
-    #[default]
-    Sdes,
-    /// A DTLS handshake: UDP/TLS/RTP/SAVP with `a=fingerprint` (RFC 5763).
-    Dtls,
-    /// RTP/SAVP with both, of which the other side chooses; of its offers the handshake is taken.
-    Any,
 }
 
 /// Message with the session offer of an outgoing call (RFC 3261 13.2.1).
@@ -245,20 +216,6 @@ impl Sip {
             Err(bad) => from.refuse(format!("sip.inbound_allow: {bad:?} is no address or network like 192.0.2.0/24")),
         }
         self.trunks = read_trunks(from, self.srtp);
-    }
-}
-
-impl Encryption {
-    /// Text of the words that [`Encryption::parse`] knows.
-    pub(super) const WORDS: &str = "one of off, optional, required";
-
-    pub(super) fn parse(text: &str) -> Option<Encryption> {
-        match text {
-            "off" => Some(Encryption::Off),
-            "optional" => Some(Encryption::Optional),
-            "required" => Some(Encryption::Required),
-            _ => None,
-        }
     }
 }
 

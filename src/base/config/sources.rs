@@ -75,8 +75,8 @@ impl Serialize for Network {
     }
 }
 
-/// Returns the addresses of one owner: an IPv4 address by itself, of IPv6 the network of 64 bits (RFC 6177 section 2), as its first
-/// address.
+/// Returns the addresses of one owner: an IPv4 address by itself, of IPv6 the network of 64 bits (RFC 6177 section 2),
+/// as its first address.
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

@@ -40,8 +40,8 @@ impl Targets {
         read.collect::<Result<_, _>>().map(Targets)
     }
 
-    /// True if an entry holds the host (a name, or an address with or without brackets), or the user as a `+` number. A number alone
-    /// opens no other host: it holds at `own`, the host of the call, and where `host` is empty.
+    /// True if an entry holds the host (a name, or an address with or without brackets), or the user as a `+` number. A
+    /// number alone opens no other host: it holds at `own`, the host of the call, and where `host` is empty.
     ///
     /// Dots, hyphens and parentheses of a number do not count.
     pub fn allow(&self, host: &str, user: Option<&str>, own: Option<&str>) -> bool {

@@ -7,13 +7,13 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ringer_media::codec::Codec;
 use ringer_sip::Transport;
-use ringer_syntax::phone::e164;
-use ringer_syntax::phone::e164_prefix;
+use ringer_syntax::phone::{e164, e164_prefix};
 use serde::{Serialize, Serializer};
 
 use super::codecs::{codec_names, read_codecs};
 use super::source::environment_name;
-use super::{Encryption, Secret, Source};
+use super::srtp::Encryption;
+use super::{Secret, Source};
 
 /// Section of the trunks.
 const TRUNKS: &str = "sip.trunks";
@@ -185,7 +185,8 @@ impl Trunk {
         format!("sip:{}{}", self.place(), self.transport_parameter())
     }
 
-    /// Returns the address of the outbound proxy as a URI without a user; `None` where there is none, or where it is the host itself.
+    /// Returns the address of the outbound proxy as a URI without a user; `None` where there is none, or where it is
+    /// the host itself.
     pub fn proxy_uri(&self) -> Option<String> {
         let proxy = self.outbound_proxy.as_ref().filter(|proxy| **proxy != self.place());
         proxy.map(|proxy| format!("sip:{proxy}{}", self.transport_parameter()))

@@ -41,8 +41,8 @@ pub struct Pipelines {
     pub start_url: Option<String>,
     /// Template of its body; `None`: configuration and room properties.
     pub start_body: Option<Value>,
-    /// True if a `P2_agent_name` with `http://` or `https://` is the base address of the agent's own pipeline. `ringer run` sets it
-    /// for its own engine, whose suites name pipelines by their addresses.
+    /// True if a `P2_agent_name` with `http://` or `https://` is the base address of the agent's own pipeline. `ringer
+    /// run` sets it for its own engine, whose suites name pipelines by their addresses.
     pub named_by_address: bool,
     /// Time limit in seconds for the answer to an offer and to the request that starts a pipeline, 1 to 600.
     pub answer_timeout_s: u32,

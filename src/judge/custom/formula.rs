@@ -1,5 +1,5 @@
-//! Arithmetic over metrics: `+ - * / ( )`, `min max abs round`, numbers, names of metrics (custom ones in backticks), and at
-//! most one comparison. Read and computed in one pass.
+//! Arithmetic over metrics: `+ - * / ( )`, `min max abs round`, numbers, names of metrics (custom ones in backticks),
+//! and at most one comparison. Read and computed in one pass.
 
 /// Longest expression in bytes.
 const BYTES_MAX: usize = 4000;

@@ -13,10 +13,9 @@ use serde_json::Value;
 use super::segment::Part;
 use super::value::{Finding, Given, Verdict, fits, is_number};
 use crate::answer::{Number, bare, read_object, truth, word};
-use crate::decide::UNREAD;
-use crate::unheard;
+use crate::ask::UNREAD;
 use crate::unheard::Unheard;
-use crate::{Unanswered, Wrong, ask, question};
+use crate::{Unanswered, Wrong, ask, question, unheard};
 
 /// Most times that one metric is judged.
 const RUNS_MAX: i64 = 25;

@@ -4,10 +4,10 @@ use ringer_media::frame::PER_MS;
 use ringer_model::expectation::{FaultCode, OwnFault};
 
 use super::Played;
-use crate::expectations::LEADING;
+use crate::faults::LEADING;
 
-/// Turns failed steps that lean on a part of this side that failed into steps that cannot be told. A fault that came after a step
-/// has not changed it. `untrusted`: why timing is not to be relied on; `None`: it is.
+/// Turns failed steps that lean on a part of this side that failed into steps that cannot be told. A fault that came
+/// after a step has not changed it. `untrusted`: why timing is not to be relied on; `None`: it is.
 pub fn excuse(played: &mut [Played], own_faults: &[OwnFault], untrusted: Option<&str>) {
     for step in played.iter_mut().filter(|step| step.passed == Some(false) && !step.unreached) {
         let end_ms = (step.sample + PER_MS - 1) / PER_MS;

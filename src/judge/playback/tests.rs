@@ -463,7 +463,8 @@ fn a_first_step_counts_from_the_moment_the_agent_could_speak() {
     assert_eq!((played[0].passed, played[0].heard.as_str()), (Some(true), "2500 ms"));
 }
 
-/// After a dialled extension the agent has its time from 300 ms after the last key on; what a machine said before is no step.
+/// After a dialled extension the agent has its time from 300 ms after the last key on; what a machine said before is no
+/// step.
 #[test]
 fn a_first_step_after_an_extension_counts_from_its_end() {
     let key = |ms| vec![at(ms, "dtmf_sent", "dh", json!({"digits": "1", "method": "inband", "duration_ms": 100}))];

@@ -23,7 +23,8 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// True if it began before a turn of the agent that begins at `onset`. At the same sample the order of the events decides.
+    /// True if it began before a turn of the agent that begins at `onset`. At the same sample the order of the events
+    /// decides.
     fn precedes(&self, onset: i64, place: usize) -> bool {
         (self.from, self.place) < (onset, place)
     }
@@ -48,8 +49,8 @@ fn paused_ms(steps: &[Object], index: usize) -> i64 {
     pauses.filter_map(|step| step.get("duration_ms")?.as_f64()).map(|ms| ms.round() as i64).sum()
 }
 
-/// Returns the position from which the time of an agent's step counts that began at `onset`, with the event at `place`: the end
-/// of this side's last step, or `start`.
+/// Returns the position from which the time of an agent's step counts that began at `onset`, with the event at `place`:
+/// the end of this side's last step, or `start`.
 pub(super) fn since(steps: &[Object], index: usize, own: &[Own], start: i64, (onset, place): (i64, usize)) -> i64 {
     let last = own.iter().filter(|own| own.precedes(onset, place)).map(|own| own.to).max();
     last.unwrap_or(start) + paused_ms(steps, index) * PER_MS
@@ -70,8 +71,8 @@ pub(super) fn miss_reason(steps: &[Object], index: usize, own: &[Own], start: i6
     }
 }
 
-/// Returns the speech of the agent: first sample, and one past the last; what had no end lasts to the end of the call. Messages
-/// count from the event at `place` on.
+/// Returns the speech of the agent: first sample, and one past the last; what had no end lasts to the end of the call.
+/// Messages count from the event at `place` on.
 fn speech(moments: &[TimelineEntry], place: usize) -> Vec<(i64, i64)> {
     let (mut spans, mut from) = (Vec::new(), None);
     for (at, moment) in moments.iter().enumerate() {
@@ -89,8 +90,8 @@ fn speech(moments: &[TimelineEntry], place: usize) -> Vec<(i64, i64)> {
     spans
 }
 
-/// Judges a wanted silence of `within_ms` from `from`, the event at `place`, on. Returns if it was kept, its length in milliseconds, and the
-/// position of its end. `None`: the call ended before.
+/// Judges a wanted silence of `within_ms` from `from`, the event at `place`, on. Returns if it was kept, its length in
+/// milliseconds, and the position of its end. `None`: the call ended before.
 pub(super) fn absence(
     moments: &[TimelineEntry],
     (from, place): (i64, usize),
@@ -109,8 +110,8 @@ pub(super) fn absence(
     (is_whole.then_some(true), (last.min(to) - from).max(0) / PER_MS, last.min(to))
 }
 
-/// Returns the position at which a silence is expected to begin, and the place of its first event: after this side's steps before
-/// it, or after the agent's turn, or at `start`.
+/// Returns the position at which a silence is expected to begin, and the place of its first event: after this side's
+/// steps before it, or after the agent's turn, or at `start`.
 pub(super) fn quiet_from(
     steps: &[Object],
     index: usize,

@@ -1,5 +1,5 @@
-//! Files that were joined to one, and where each of them begins: their readers know of one only, or take the length of the first
-//! for that of all. Goes through the bytes once, by the sizes that stand in them.
+//! Files that were joined to one, and where each of them begins: their readers know of one only, or take the length of
+//! the first for that of all. Goes through the bytes once, by the sizes that stand in them.
 
 use std::ops::Range;
 
@@ -205,8 +205,8 @@ pub(super) fn frames(bytes: &[u8], read: fn(&[u8]) -> Option<Frame>) -> Vec<Piec
     if pieces.is_empty() { vec![Piece::whole(bytes)] } else { pieces }
 }
 
-/// Chained streams of an Ogg file (RFC 3533 4): a page that begins a stream, behind one that does not, begins the next. What is no
-/// whole page, or has another sum than it tells, is taken out of the bytes.
+/// Chained streams of an Ogg file (RFC 3533 4): a page that begins a stream, behind one that does not, begins the next.
+/// What is no whole page, or has another sum than it tells, is taken out of the bytes.
 pub(super) fn ogg(bytes: &mut Vec<u8>) -> Vec<Piece> {
     let (mut pieces, mut at, mut end, mut is_head) = (vec![Piece::of(0..0)], 0, 0, true);
     // Bytes of pages whose sums may still turn out wrong: such pages lie within each other where somebody wants it.
@@ -287,8 +287,8 @@ pub(super) fn flac(bytes: &[u8]) -> Vec<Piece> {
     pieces
 }
 
-/// Joined MP4 files: each begins with its `ftyp` box (ISO/IEC 14496-12 4.3). The size of a last box that is cut off becomes that
-/// of what is there, so that its reader takes it.
+/// Joined MP4 files: each begins with its `ftyp` box (ISO/IEC 14496-12 4.3). The size of a last box that is cut off
+/// becomes that of what is there, so that its reader takes it.
 ///
 /// # Errors
 /// The first has no index.

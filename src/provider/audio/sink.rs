@@ -1,5 +1,5 @@
-//! Collects decoded audio: each section is brought to 16 kHz by its own rate, as it is read. A small file may hold hours of
-//! silence at a high rate.
+//! Collects decoded audio: each section is brought to 16 kHz by its own rate, as it is read. A small file may hold
+//! hours of silence at a high rate.
 
 use ringer_media::frame::RATE_HZ;
 use ringer_media::resample::ClipResampler;

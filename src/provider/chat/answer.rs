@@ -1,10 +1,9 @@
-//! The answer of a chat-completions server: a stream of events, or one JSON body where a server does not stream. Words, reasoning
-//! and tool calls are told apart here.
+//! The answer of a chat-completions server: a stream of events, or one JSON body where a server does not stream. Words,
+//! reasoning and tool calls are told apart here.
 
 use serde_json::Value;
 
-use super::super::Failure;
-use super::super::loose;
+use super::super::{Failure, loose};
 use super::content::{Piece, pieces};
 use super::events::{DONE, Event, Events, TooLong};
 use super::refusal::Refusal;
@@ -151,7 +150,8 @@ impl Answer {
     /// Returns the tool calls of a whole answer: names and arguments.
     ///
     /// # Errors
-    /// `language_model_refused`: the model declines to answer. `language_model_failed`: the answer was cut off or stopped.
+    /// `language_model_refused`: the model declines to answer. `language_model_failed`: the answer was cut off or
+    /// stopped.
     pub fn verdict(&mut self) -> Result<Vec<(String, String)>, Failure> {
         let refused = self.refusal.trim();
         if !refused.is_empty() {

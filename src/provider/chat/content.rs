@@ -1,4 +1,5 @@
-//! The words in the content of a chat message: one text, or a list of typed parts. An unknown form is an error, never silence.
+//! The words in the content of a chat message: one text, or a list of typed parts. An unknown form is an error, never
+//! silence.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! Server-sent events (WHATWG HTML, section 9.2.6) as far as a chat needs them: the data of each event, as soon as it is whole.
+//! Server-sent events (WHATWG HTML, section 9.2.6) as far as a chat needs them: the data of each event, as soon as it
+//! is whole.
 
 use serde::de::IgnoredAny;
 

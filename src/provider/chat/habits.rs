@@ -56,8 +56,8 @@ impl Habits {
         }
     }
 
-    /// Learns from the refusal of a request that was sent so; says what is done about it, or `None` when it names nothing that can
-    /// be done without.
+    /// Learns from the refusal of a request that was sent so; says what is done about it, or `None` when it names
+    /// nothing that can be done without.
     pub fn learn(&mut self, sent: &Value, refusal: &Refusal) -> Option<String> {
         let name = named_parameter(sent, refusal)?;
         let words = refusal.words.to_ascii_lowercase();

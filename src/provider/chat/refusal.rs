@@ -76,7 +76,8 @@ impl Refusal {
         Refusal { words, param: param.map(str::to_owned), is_unsupported: code == "unsupported_parameter" }
     }
 
-    /// True if the words say that something is not taken; a word that only looks like a parameter ("stream error") says nothing.
+    /// True if the words say that something is not taken; a word that only looks like a parameter ("stream error") says
+    /// nothing.
     pub fn refuses(&self) -> bool {
         let words = self.words.to_ascii_lowercase();
         self.param.is_some() || self.is_unsupported || REFUSING.iter().any(|word| words.contains(word))

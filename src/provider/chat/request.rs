@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::super::{ChatMessage, ChatRequest, ChatRole, ChatTool};
 
 const PATH: &str = "/chat/completions";
-/// Stands for the other side where it has said nothing before the model's first words: many models have to be spoken to first.
+/// Stands for the other side where it has said nothing before the model's first words: many models have to be spoken to
+/// first.
 const BEGIN: &str = "(Begin.)";
 /// Stands for the other side where it has said nothing after the model's last words.
 const GO_ON: &str = "(Go on.)";

@@ -1,5 +1,6 @@
-//! Halves of surrogate pairs in JSON text (RFC 8259 section 8.2): a parser of strict UTF-8 refuses them, and servers that cut text
-//! between two of them send them. They are marked before the text is parsed, and joined in the order of the pieces.
+//! Halves of surrogate pairs in JSON text (RFC 8259 section 8.2): a parser of strict UTF-8 refuses them, and servers
+//! that cut text between two of them send them. They are marked before the text is parsed, and joined in the order of
+//! the pieces.
 
 use std::borrow::Cow;
 

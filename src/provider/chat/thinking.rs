@@ -1,5 +1,5 @@
-//! Reasoning that a model writes among its words, between tags: it is taken out, however the pieces are cut. A block of reasoning
-//! begins at the front or at the beginning of a line; a tag inside a sentence is a word like others.
+//! Reasoning that a model writes among its words, between tags: it is taken out, however the pieces are cut. A block of
+//! reasoning begins at the front or at the beginning of a line; a tag inside a sentence is a word like others.
 
 /// Pairs of tags around reasoning.
 const TAGS: [[&str; 2]; 5] = [

@@ -1,4 +1,5 @@
-//! Tool calls of an answer, put together from their pieces. Servers differ in how a piece says which call it belongs to.
+//! Tool calls of an answer, put together from their pieces. Servers differ in how a piece says which call it belongs
+//! to.
 
 use serde_json::{Map, Value};
 

@@ -7,7 +7,8 @@ use ringer_speech::piper::settings;
 
 use super::PREFIX;
 use crate::models::voices;
-use crate::voice::{is_female, rate_wpm};
+use crate::prosody::rate_wpm;
+use crate::voice::is_female;
 use crate::{Failure, Voice, VoiceWanted};
 
 /// Range of pitch factors among the callers of one voice; formant factors and band levels follow.

@@ -1,4 +1,5 @@
-//! Speech kept on disk: a file a text, named by the hash of all that it follows from. Bounded by bytes; the oldest go first.
+//! Speech kept on disk: a file a text, named by the hash of all that it follows from. Bounded by bytes; the oldest go
+//! first.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! libpocketsphinx 0.8+5prealpha (`libpocketsphinx.so.3`, `libsphinxbase.so.3`), opened at run time: one safe `Decoder` over
-//! the C calls. Not a pool and not a stream: see the parent module.
+//! libpocketsphinx 0.8+5prealpha (`libpocketsphinx.so.3`, `libsphinxbase.so.3`), opened at run time: one safe `Decoder`
+//! over the C calls. Not a pool and not a stream: see the parent module.
 //!
 //! The second pass is off. The same words are wrong (11 of 102), and the final text comes 41 ms instead of 182 ms after
 //! the end.
@@ -55,8 +55,8 @@ impl Library {
     }
 
     fn symbols(base: Shared, sphinx: Shared) -> Result<Arc<Library>, libloading::Error> {
-        // SAFETY: the signatures are those of sphinxbase/cmd_ln.h and pocketsphinx.h of 0.8+5prealpha, the only version with
-        // the soname 3; the libraries are held as long as the pointers.
+        // SAFETY: the signatures are those of sphinxbase/cmd_ln.h and pocketsphinx.h of 0.8+5prealpha, the only version
+        // with the soname 3; the libraries are held as long as the pointers.
         unsafe {
             Ok(Arc::new(Library {
                 parse: *base.get(b"cmd_ln_parse_r\0")?,
@@ -80,7 +80,8 @@ impl Library {
     }
 }
 
-/// One decoder: about 100 MB and half a second to make, used again for stream after stream. Stays on the thread that made it.
+/// One decoder: about 100 MB and half a second to make, used again for stream after stream. Stays on the thread that
+/// made it.
 pub(super) struct Decoder {
     library: Arc<Library>,
     config: Raw,
@@ -91,8 +92,8 @@ impl Decoder {
     /// Loads the model folder `model` (`en-us/`, `en-us.lm.bin`, `cmudict-en-us.dict`).
     pub(super) fn new(library: &Arc<Library>, model: &Path) -> Result<Decoder, String> {
         let file = |name: &str| model.join(name).to_string_lossy().into_owned();
-        // The second pass (`fwdflat`) takes half a second at the end of a long turn and corrects next to nothing; silence
-        // stays in, because word positions are counted in frames.
+        // The second pass (`fwdflat`) takes half a second at the end of a long turn and corrects next to nothing;
+        // silence stays in, because word positions are counted in frames.
         let words = [
             "ringer",
             "-hmm",
@@ -140,7 +141,8 @@ impl Decoder {
 
     /// Returns the words so far.
     pub(super) fn text(&mut self) -> String {
-        // SAFETY: `raw` is a live decoder; the returned string is null or a C string owned by the decoder and is copied here.
+        // SAFETY: `raw` is a live decoder; the returned string is null or a C string owned by the decoder and is copied
+        // here.
         let text = unsafe {
             let text = (self.library.hypothesis)(self.raw, std::ptr::null_mut());
             if text.is_null() { None } else { Some(CStr::from_ptr(text)) }
@@ -161,8 +163,8 @@ impl Decoder {
         let mut at = unsafe { (self.library.segments)(self.raw) };
         while !at.is_null() {
             let (mut first, mut last) = (0, 0);
-            // SAFETY: `at` is a live iterator (`ps_seg_next` frees it when it is done); out pointers are valid or null where
-            // the library allows null; the word is null or a C string owned by the dictionary.
+            // SAFETY: `at` is a live iterator (`ps_seg_next` frees it when it is done); out pointers are valid or null
+            // where the library allows null; the word is null or a C string owned by the dictionary.
             let (name, posterior) = unsafe {
                 (self.library.frames)(at, &mut first, &mut last);
                 let null = std::ptr::null_mut();

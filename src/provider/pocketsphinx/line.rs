@@ -12,7 +12,8 @@ use crate::Recognized;
 
 /// Input of one decoder thread.
 pub struct Worker {
-    /// Holds every slot's backlog, opening and end at once, and one [`Order::Load`], so that sending into it always finds room.
+    /// Holds every slot's backlog, opening and end at once, and one [`Order::Load`], so that sending into it always
+    /// finds room.
     pub orders: SyncSender<(usize, Order)>,
 }
 

@@ -1,5 +1,5 @@
-//! Speech on its way from a provider to a call: brought to 16 kHz, without silence at its ends, and to the level of speech while
-//! the rest of it is not known yet.
+//! Speech on its way from a provider to a call: brought to 16 kHz, without silence at its ends, and to the level of
+//! speech while the rest of it is not known yet.
 
 use std::sync::Arc;
 
@@ -77,7 +77,8 @@ impl Flow {
         })
     }
 
-    /// Takes the next samples as being of this rate. Errors: `synthesizer_failed` for a rate that cannot be brought to 16 kHz.
+    /// Takes the next samples as being of this rate. Errors: `synthesizer_failed` for a rate that cannot be brought to
+    /// 16 kHz.
     pub(super) fn turn_to(&mut self, rate_hz: u32) -> Result<(), Failure> {
         if rate_hz == self.rate_hz {
             return Ok(());

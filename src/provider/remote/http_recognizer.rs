@@ -1,5 +1,5 @@
-//! A recognizer by `POST {base}/audio/transcriptions`: each stretch of speech goes out as a WAV file when it is over; while it
-//! runs, the speech so far may go out as well, for running text.
+//! A recognizer by `POST {base}/audio/transcriptions`: each stretch of speech goes out as a WAV file when it is over;
+//! while it runs, the speech so far may go out as well, for running text.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ struct Service {
 }
 
 impl HttpRecognizer {
-    /// Opens no connection yet. `interim_ms` of 0 asks for no running text. `word_times` asks for `verbose_json` with word
-    /// times, which not every server has. Fails with `recognizer_failed` when the TLS set-up does.
+    /// Opens no connection yet. `interim_ms` of 0 asks for no running text. `word_times` asks for `verbose_json` with
+    /// word times, which not every server has. Fails with `recognizer_failed` when the TLS set-up does.
     pub fn new(remote: Remote, interim_ms: u32, word_times: bool) -> Result<HttpRecognizer, Failure> {
         let client = remote.client(&RECOGNIZER)?;
         let interim = (interim_ms > 0).then_some(interim_ms as usize * 16);

@@ -1,5 +1,5 @@
-//! Speech by `POST {base}/audio/speech` with `response_format` `pcm`: 24 kHz, sent while it is made. Dropping the future closes
-//! the connection.
+//! Speech by `POST {base}/audio/speech` with `response_format` `pcm`: 24 kHz, sent while it is made. Dropping the
+//! future closes the connection.
 
 use serde_json::json;
 

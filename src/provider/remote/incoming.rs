@@ -7,9 +7,8 @@ use ringer_media::frame::RATE_HZ;
 
 use super::SYNTHESIZER;
 use super::flow::{Flow, Measured};
-use crate::Failure;
-use crate::audio;
 use crate::audio::kind::{Kind, Look, look};
+use crate::{Failure, audio};
 
 /// Longest file of a kind that is decoded when it is whole: 32 MiB.
 const FILE_BYTES_MAX: usize = 32 << 20;
@@ -114,7 +113,7 @@ impl Incoming {
         self.flow.finish().await
     }
 
-    /// Goes on as what the first bytes are.
+    /// Takes the kind of audio that the first bytes show.
     async fn turn_to(&mut self, look: Look) -> Result<(), Failure> {
         let State::Begun(held) = &mut self.state else { return Ok(()) };
         let held = match look {

@@ -1,5 +1,5 @@
-//! A synthesizer reached by the network: which of its voices a caller gets, how fast and how loud that voice is, learnt from
-//! what it said before.
+//! A synthesizer reached by the network: which of its voices a caller gets, how fast and how loud that voice is, learnt
+//! from what it said before.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,8 @@ use tokio::sync::mpsc;
 use super::flow::{Flow, Measured};
 use super::{LastUse, Remote, SYNTHESIZER, http_synthesizer, ws_synthesizer};
 use crate::espeak::counts_words;
-use crate::voice::{NORMAL_WPM, TEXT_BYTES_MAX, is_female, measurable_words, rate_wpm};
+use crate::prosody::{NORMAL_WPM, rate_wpm};
+use crate::voice::{TEXT_BYTES_MAX, is_female, measurable_words};
 use crate::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted};
 
 /// Voices, each of a language, whose figures are kept.

@@ -1,4 +1,5 @@
-//! Speech by a WebSocket: the text goes out, PCM comes back while it is made. Dropping the future closes the connection.
+//! Speech by a WebSocket: the text goes out, PCM comes back while it is made. Dropping the future closes the
+//! connection.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! The threads that hear, and what waits for them. Running texts wait behind all others, and only while nothing else does.
+//! The threads that hear, and what waits for them. Running texts wait behind all others, and only while nothing else
+//! does.
 
 use std::collections::VecDeque;
 use std::num::NonZero;

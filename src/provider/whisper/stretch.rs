@@ -105,7 +105,8 @@ struct Inner {
     /// Samples in the closed pieces.
     before: usize,
     pieces: Vec<Piece>,
-    /// Closed pieces that wait for the one before: a long stretch takes one thread, and the queue stays short for others.
+    /// Closed pieces that wait for the one before: a long stretch takes one thread, and the queue stays short for
+    /// others.
     later: VecDeque<(usize, Vec<i16>)>,
     piece_is_asked: bool,
     attempt: Option<Attempt>,
@@ -209,7 +210,7 @@ impl Stretch {
         inner.close(&self.detected_language);
     }
 
-    /// Has the rest heard as it is now.
+    /// Asks for the text of the rest as it is now.
     fn try_rest(self: &Arc<Stretch>, inner: &mut Inner) {
         let cancelled = Arc::new(AtomicBool::new(false));
         let heard = (inner.pcm.len() < SHORT).then(silence);
@@ -235,7 +236,7 @@ impl Stretch {
         self.ask_piece(inner);
     }
 
-    /// Has the next closed piece heard, one at a time.
+    /// Asks for the text of the next closed piece, one at a time.
     fn ask_piece(self: &Arc<Stretch>, inner: &mut Inner) {
         if inner.piece_is_asked {
             return;

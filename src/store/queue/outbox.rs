@@ -10,8 +10,7 @@ use ringer_base::error::{Error, Result};
 use uuid::Uuid;
 
 use super::Queue;
-use crate::Session;
-use crate::db;
+use crate::{Session, db};
 
 /// Most deliveries of one webhook at the same time.
 pub const AT_ONCE: i64 = 8;

@@ -295,7 +295,8 @@ impl Floor {
         let held = self.is_held();
         let interrupts = self.mouth.saying().is_some_and(|said| said.kind == Kind::Interruption);
         let turn = &self.rules.turn;
-        // In noise an onset is sure only in hindsight: there the other side gets the time in which this one yields to it.
+        // In noise an onset is sure only in hindsight: there the other side gets the time in which this one yields to
+        // it.
         let sure = !self.scene.in_noise;
         let both_started = sure && (onset - started).abs() <= ms(turn.both_start_ms) && !interrupts;
         if !held

@@ -32,7 +32,8 @@ impl Floor {
             || self.other.since.is_some()
             || self.mouth.speaking_since().is_some()
             || self.dial.is_some();
-        // A sound that is not confirmed yet may be the other side going on; a noise that never is must not hold the turn up.
+        // A sound that is not confirmed yet may be the other side going on; a noise that never is must not hold the
+        // turn up.
         let settled = self.scene.at >= plan.floor + ms(CONFIRM_MS);
         let may_go_on = plan.answers && !settled && self.scene.stirring;
         if plan.due < frame_end && plan.is_ready() && !blocked && !may_go_on {

@@ -4,7 +4,8 @@ use super::hearing::{MAX_REPORTED, OtherTurn};
 use super::{Floor, ms};
 use crate::call::channel_event::ChannelEvent;
 
-/// Audio of the other side within this time before its message, in milliseconds, shows that the message is no echo of this side.
+/// Audio of the other side within this time before its message, in milliseconds, shows that the message is no echo of
+/// this side.
 const ECHO_MS: u32 = 300;
 
 impl Floor {
@@ -36,7 +37,8 @@ impl Floor {
             || spoken_to.or(self.other.ended).is_some_and(|end| end >= lately)
     }
 
-    /// Keeps text of the other side for the turn that it is of: the one that is heard, one that still waits for text, or the next.
+    /// Keeps text of the other side for the turn that it is of: the one that is heard, one that still waits for text,
+    /// or the next.
     pub fn keep_reported(&mut self, text: &str) {
         let waiting = self.other.closing.iter_mut().find(|turn| !turn.is_final());
         if let Some(turn) = self.other.turn.as_mut().filter(|turn| turn.has_speech()).or(waiting) {

@@ -13,8 +13,8 @@ const BACKCHANNEL_MS: u32 = 600;
 pub(super) struct Overlap {
     by: Side,
     at: Sample,
-    /// This side's words were over here, and the other side's end was not known yet: their true end, and one past the last
-    /// sample that was sent.
+    /// This side's words were over here, and the other side's end was not known yet: their true end, and one past the
+    /// last sample that was sent.
     own_end: Option<[Sample; 2]>,
     /// The other side fell silent here; it may still go on.
     other_end: Option<Sample>,
@@ -86,8 +86,8 @@ impl Floor {
         else {
             return;
         };
-        // A sound of the other side that stops nobody counts only when it is longer than a backchannel. Own words overlap
-        // nothing when the other side had stopped before it could be known.
+        // A sound of the other side that stops nobody counts only when it is longer than a backchannel. Own words
+        // overlap nothing when the other side had stopped before it could be known.
         let least_ms = match by {
             Side::Dh => 1,
             _ if other_stopped => BACKCHANNEL_MS,

@@ -1,9 +1,9 @@
-//! Probes: sounds of this side while the other side speaks that ask for no reaction. When they sound, and the audio that is
-//! kept ready for them. They are no turns: nothing else in the call hears of them.
+//! Probes: sounds of this side while the other side speaks that ask for no reaction. When they sound, and the audio
+//! that is kept ready for them. They are no turns: nothing else in the call hears of them.
 //!
-//! Each kind comes as a Poisson process in the time in which a probe may sound. After a probe that time stands still for the
-//! probe's length and 2 s; what follows comes the more often for it, so that the rate is the one that was asked for, as far
-//! as there is room (about 22 a minute of all kinds together).
+//! Each kind comes as a Poisson process in the time in which a probe may sound. After a probe that time stands still
+//! for the probe's length and 2 s; what follows comes the more often for it, so that the rate is the one that was asked
+//! for, as far as there is room (about 22 a minute of all kinds together).
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Results of effects: audio, moves, recognized text and failures, each given to the part of the floor that waits for it.
+//! Results of effects: audio, moves, recognized text and failures, each given to the part of the floor that waits for
+//! it.
 
 use std::sync::Arc;
 

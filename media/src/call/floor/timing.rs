@@ -2,7 +2,8 @@
 
 use crate::frame::Sample;
 
-/// Other sound not longer than this is no speech: on the 10 ms grid of its edges a sound seems up to 20 ms longer than it is.
+/// Other sound not longer than this is no speech: on the 10 ms grid of its edges a sound seems up to 20 ms longer than
+/// it is.
 pub(super) const SHORT_MS: u32 = 200;
 /// Speech that goes on after less than this never stopped: measures join it, too.
 pub(super) const JOINED_MS: u32 = 300;

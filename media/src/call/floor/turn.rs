@@ -18,8 +18,8 @@ use crate::call::script::contains_phrase;
 use crate::call::spec::Phrases;
 use crate::frame::Sample;
 
-/// A recognizer hears words that belong together better in one piece: it goes on through pauses of this length, when the
-/// endpointing delay leaves [`ANSWER_MS`] for its final text and the answer.
+/// A recognizer hears words that belong together better in one piece: it goes on through pauses of this length, when
+/// the endpointing delay leaves [`ANSWER_MS`] for its final text and the answer.
 const LINGER_MS: u32 = 400;
 const ANSWER_MS: u32 = 700;
 
@@ -29,8 +29,8 @@ impl Floor {
         self.other_turn_begins(onset);
     }
 
-    /// Takes what the other side has said, or says, while an extension was dialled: words that go on belong to the conversation.
-    /// A turn that is over already is reported, and neither answered nor counted.
+    /// Takes what the other side has said, or says, while an extension was dialled: words that go on belong to the
+    /// conversation. A turn that is over already is reported, and neither answered nor counted.
     pub(super) fn take_early_turn(&mut self) {
         let Some(turn) = self.other.turn.as_mut().filter(|turn| turn.is_early) else { return };
         let Some(onset) = self.other.since else { return self.close_other_turn() };

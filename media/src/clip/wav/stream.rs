@@ -60,7 +60,7 @@ impl WavStream {
         Ok(())
     }
 
-    /// Goes on to the next state; false when that takes more bytes.
+    /// Steps to the next state; false when that takes more bytes.
     fn step(&mut self, is_whole: bool, out: &mut impl FnMut(Format, &[u8])) -> Result<bool, ClipError> {
         let length = self.buffer.len();
         match self.state {

@@ -1,14 +1,16 @@
 //! Lead of a stream of frames over its playout, and the part of it that may be left out.
 //!
-//! A sender that sends all the time, silence included, and was held up once stays so much behind for the rest of the call: its late
-//! frames wait for those before them. RTP has a jitter buffer that gives such time back in a pause; this is the same for frames.
+//! A sender that sends all the time, silence included, and was held up once stays so much behind for the rest of the
+//! call: its late frames wait for those before them. RTP has a jitter buffer that gives such time back in a pause; this
+//! is the same for frames.
 
 use crate::frame::{FRAME, PER_MS, RATE_HZ, Sample};
 
 /// Ticks over which a lead is watched: 500 ms.
 const WINDOW: u32 = 25;
 
-/// Largest difference of leads within a window, in samples: 40 ms. A burst, or a sender that is faster than real time, has more.
+/// Largest difference of leads within a window, in samples: 40 ms. A burst, or a sender that is faster than real time,
+/// has more.
 const STEADY: Sample = 40 * PER_MS;
 
 /// Least lead that is kept, in samples: 20 ms.

@@ -59,8 +59,8 @@ pub struct MasterKey {
 }
 
 impl MasterKey {
-    /// Reads key and salt of `suite` as they stand in an SDP `inline:` value: 16 bytes and the salt. `None` when the length
-    /// is another.
+    /// Reads key and salt of `suite` as they stand in an SDP `inline:` value: 16 bytes and the salt. `None` when the
+    /// length is another.
     pub fn new(suite: Suite, bytes: &[u8]) -> Option<MasterKey> {
         let (key, given) = bytes.split_first_chunk::<KEY>()?;
         let mut salt = [0; SALT];

@@ -186,8 +186,8 @@ fn bed_from(bed: &[i16], snr_db: f64, from: usize, silence: usize) -> Vec<i16> {
 
 #[test]
 fn noise_that_is_there_from_the_first_packet_is_no_speech() {
-    // Percent of the first 3 s, where the channel begins with the noise (the first frame before the first packet may hold some
-    // silence), and where the noise comes into a silent one.
+    // Percent of the first 3 s, where the channel begins with the noise (the first frame before the first packet may
+    // hold some silence), and where the noise comes into a silent one.
     for (kind, bed) in &beds() {
         for (silence, most) in [(0, 4.0), (200, 4.0), (6400, 8.0)] {
             let found: Sample = (0..20)

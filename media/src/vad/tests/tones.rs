@@ -1,4 +1,5 @@
-//! Speech directly behind a tone of the network, as when a ringback runs past the answer, and speech in the first packet.
+//! Speech directly behind a tone of the network, as when a ringback runs past the answer, and speech in the first
+//! packet.
 
 use super::*;
 

@@ -12,7 +12,8 @@ use crate::resample::resample_whole;
 use crate::seed::Stream;
 use crate::vad::foreground_net::INPUTS;
 
-/// Names the folder with the voices (`voices/train`, `voices/held`: a folder of WAV files each) that channels are written to.
+/// Names the folder with the voices (`voices/train`, `voices/held`: a folder of WAV files each) that channels are
+/// written to.
 const FOLDER: &str = "RINGER_TRAINING";
 
 /// Returns that folder, if one is named.
@@ -34,8 +35,8 @@ const LENGTH: usize = 2000 * FRAME;
 const BED_S: u32 = 44;
 const TALK: usize = 480_000;
 
-/// Quiet blocks within an utterance that still are speech (300 ms): an end takes 200 ms, and what is parted by less than 300 ms
-/// counts as one.
+/// Quiet blocks within an utterance that still are speech (300 ms): an end takes 200 ms, and what is parted by less
+/// than 300 ms counts as one.
 const PAUSE: usize = 30;
 
 /// Number of voices with consecutive names, which are alike. In half of the channels the voices in front and behind are

@@ -1,5 +1,5 @@
-//! Answers of a model about custom metrics as models really give them: values as texts, runs without an answer, turns without
-//! words.
+//! Answers of a model about custom metrics as models really give them: values as texts, runs without an answer, turns
+//! without words.
 
 use ringer_model::digital_human::Role;
 use ringer_model::evaluation::{CustomResult, CustomStatus};

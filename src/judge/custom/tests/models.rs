@@ -19,7 +19,8 @@ async fn judge_with(fields: Value, answers: &[Value]) -> (CustomResult, Scripted
     (results[0].clone(), model)
 }
 
-/// Case of a metric that a model judges: its fields, the model's answers, the value or status, and the number of requests.
+/// Case of a metric that a model judges: its fields, the model's answers, the value or status, and the number of
+/// requests.
 type ModelCase = (Value, Vec<Value>, &'static str, usize);
 
 /// Returns an answer with this value.

@@ -3,7 +3,7 @@
 use std::slice;
 
 use super::*;
-use crate::voice::rate_wpm;
+use crate::prosody::rate_wpm;
 
 const SPEEDS: [&str; 5] = ["slowest", "slow", "normal", "fast", "fastest"];
 

@@ -13,7 +13,8 @@ fn lost_late_and_concealed_are_what_the_network_did() {
         (0.05, 30.0, 0.0, 0.02),
     ] {
         let mut peer = Peer::new(Codec::Pcmu);
-        // Over the wrap of the sequence number (after 16 packets), of the timestamp (after 26), and once more (after 65552).
+        // Over the wrap of the sequence number (after 16 packets), of the timestamp (after 26), and once more (after
+        // 65552).
         peer.talk(0, 1_400_000, 20, false);
         let count = peer.sent.len() as u64;
         let spec = NetemSpec {

@@ -1,4 +1,5 @@
-//! Telephone events between two legs over a bad network: thousands of digits, each of which has to arrive once and in place.
+//! Telephone events between two legs over a bad network: thousands of digits, each of which has to arrive once and in
+//! place.
 
 use super::*;
 use crate::rtp::packet::digit_of;
@@ -83,7 +84,8 @@ fn score(trouble: Trouble, seed: u64) -> Score {
         far.listen(now, &mut Scratch::default());
         heard.extend(std::iter::from_fn(|| far.digit()));
     }
-    // A row is right as far as it can be laid over what was sent, in order; the network's least delay is a few samples off.
+    // A row is right as far as it can be laid over what was sent, in order; the network's least delay is a few samples
+    // off.
     let (mut right, mut next) = (0, 0);
     for digit in &heard {
         let place = sent[next..].iter().position(|(sent, at)| digit.digit == *sent && (digit.from - at).abs() < 320);
@@ -116,7 +118,8 @@ fn digits_survive_five_percent_loss() {
     }
 }
 
-/// Bursts of three packets on average take all seven packets of a 100 ms digit in 0.4 % of the cases: no receiver can know of it.
+/// Bursts of three packets on average take all seven packets of a 100 ms digit in 0.4 % of the cases: no receiver can
+/// know of it.
 #[test]
 fn bursts_take_only_digits_of_which_nothing_came() {
     let loss = Loss::Burst { enter: 0.017_54, leave: 0.333_33, loss: 1.0 };

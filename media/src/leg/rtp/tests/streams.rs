@@ -1,5 +1,5 @@
-//! Streams as real endpoints send them: sources that change, timestamps that jump, long packets, keys pressed on the way, packets
-//! that nobody asked for.
+//! Streams as real endpoints send them: sources that change, timestamps that jump, long packets, keys pressed on the
+//! way, packets that nobody asked for.
 
 use super::*;
 use crate::rtp::packet::event_of;

@@ -1,20 +1,30 @@
 //! State of a call: its dialogs, the state of each side, and the requests that wait for an answer.
 
+mod event;
+mod pending;
+mod ringing;
+mod timing;
+
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{Change, Keyed, Login, Offered, Ringing, Timing};
+pub use event::{CallEnd, CallEvent, EndKind, Notice};
+pub(crate) use pending::{Carrier, Change, Keyed, Offered};
+pub(crate) use ringing::{Ringing, Waiting, has_tag};
+pub(crate) use timing::{LEAST_S, Plan, Refresher, Timing, TooShort, session_expires};
+
+use crate::auth::Login;
 use crate::dialog::{Dialog, Reach};
-use crate::endpoint::TransactionKey;
 use crate::hop::{ConnectionId, Hop};
-use crate::message::{Headers, Request};
+use crate::ids::TransactionKey;
+use crate::message::{Headers, Method, Request};
 use crate::sdp::{Direction, Negotiated};
 use crate::time::Time;
 use crate::transaction::{T1, T1_64, T2, T4};
 
 /// Time that an ended call is remembered, for messages that cross its end: longer than any of its transactions.
-pub(super) const LINGER: Duration = T1_64.saturating_add(T4);
+pub(crate) const LINGER: Duration = T1_64.saturating_add(T4);
 
 /// Most ACKs of one dialog that are kept for repetitions of their 2xx.
 const MAX_ACKS: usize = 4;
@@ -131,7 +141,7 @@ pub(crate) struct Acknowledgement {
 }
 
 impl Fork {
-    pub(super) fn new(dialog: Dialog) -> Fork {
+    pub(crate) fn new(dialog: Dialog) -> Fork {
         Fork {
             dialog,
             early_sdp: None,
@@ -150,7 +160,7 @@ impl Fork {
         self.acks.iter().find(|ack| ack.seq == seq)
     }
 
-    pub(super) fn keep_ack(&mut self, ack: Acknowledgement) {
+    pub(crate) fn keep_ack(&mut self, ack: Acknowledgement) {
         if self.acks.len() == MAX_ACKS {
             self.acks.remove(0);
         }
@@ -158,7 +168,7 @@ impl Fork {
     }
 
     /// Forgets a connection that is closed. True when the dialog used it.
-    pub(super) fn forget(&mut self, connection: ConnectionId) -> bool {
+    pub(crate) fn forget(&mut self, connection: ConnectionId) -> bool {
         for ack in &mut self.acks {
             ack.to.forget(connection);
         }
@@ -166,12 +176,12 @@ impl Fork {
     }
 
     /// True when no 2xx of this branch was taken.
-    pub(super) fn is_early(&self) -> bool {
+    pub(crate) fn is_early(&self) -> bool {
         self.acks.is_empty() && !self.closed
     }
 
     /// Takes the methods that the other side allows.
-    pub(super) fn note_allow(&mut self, headers: &Headers) {
+    pub(crate) fn note_allow(&mut self, headers: &Headers) {
         if headers.get("Allow").is_some() {
             self.allows_update = headers.list("Allow").contains(&"UPDATE");
         }
@@ -229,7 +239,7 @@ pub(crate) struct Unacknowledged {
 }
 
 impl Unacknowledged {
-    pub(super) fn new(now: Time, bytes: Vec<u8>, to: Hop, seq: u32, offers: bool) -> Unacknowledged {
+    pub(crate) fn new(now: Time, bytes: Vec<u8>, to: Hop, seq: u32, offers: bool) -> Unacknowledged {
         Unacknowledged { repeated: Repeated::new(now, bytes, to, T2), seq, offers }
     }
 }
@@ -245,16 +255,16 @@ pub(crate) struct Repeated {
 }
 
 impl Repeated {
-    pub(super) fn new(now: Time, bytes: Vec<u8>, to: Hop, longest: Duration) -> Repeated {
+    pub(crate) fn new(now: Time, bytes: Vec<u8>, to: Hop, longest: Duration) -> Repeated {
         Repeated { bytes, to, interval: T1, longest, repeat: now + T1, deadline: now + T1_64 }
     }
 
-    pub(super) fn due(&self) -> Time {
+    pub(crate) fn due(&self) -> Time {
         self.repeat.min(self.deadline)
     }
 
     /// Returns the message to send when its time has come; the next one is due later.
-    pub(super) fn again(&mut self, now: Time) -> Option<(Hop, Vec<u8>)> {
+    pub(crate) fn again(&mut self, now: Time) -> Option<(Hop, Vec<u8>)> {
         if self.repeat > now {
             return None;
         }
@@ -279,7 +289,17 @@ impl Call {
         times.into_iter().flatten().min()
     }
 
-    pub(super) fn new(call_id: String, side: DialogSide, local_sdp: String, contact_user: String) -> Call {
+    /// True when a change that waits may be sent: its dialog is there and no offer of the other side is open.
+    pub(crate) fn change_may_start(&self) -> bool {
+        let waits = |change: &&Change| change.transaction.is_none();
+        self.change.as_ref().filter(waits).is_some_and(|change| match self.stage {
+            CallStage::Up => self.unacknowledged.is_none() && self.offered.is_none(),
+            CallStage::Pending => change.method == Method::Update,
+            CallStage::Over => false,
+        })
+    }
+
+    pub(crate) fn new(call_id: String, side: DialogSide, local_sdp: String, contact_user: String) -> Call {
         Call {
             call_id,
             stage: CallStage::Pending,
@@ -321,14 +341,14 @@ impl Call {
     }
 
     /// Returns this side's description in one of the dialogs.
-    pub(super) fn own(&self, at: usize) -> &str {
+    pub(crate) fn own(&self, at: usize) -> &str {
         let fork = self.dialogs.get(at).and_then(|fork| fork.described.as_deref());
         fork.unwrap_or(&self.local_sdp)
     }
 
     /// Takes `sdp` as this side's description in one of the dialogs. Early dialogs of a caller have one each: another
     /// branch may be the one that answers.
-    pub(super) fn describe(&mut self, at: usize, sdp: &str) {
+    pub(crate) fn describe(&mut self, at: usize, sdp: &str) {
         let is_branch = self.stage == CallStage::Pending && self.is_caller();
         match self.dialogs.get_mut(at).filter(|_| is_branch) {
             Some(fork) => (fork.described, fork.in_use) = (Some(sdp.to_owned()), None),
@@ -340,7 +360,7 @@ impl Call {
     }
 
     /// Takes `sdp` as this side's description that holds in one of the dialogs now.
-    pub(super) fn use_description(&mut self, at: usize, sdp: &str) {
+    pub(crate) fn use_description(&mut self, at: usize, sdp: &str) {
         let is_branch = self.stage == CallStage::Pending && self.is_caller();
         match self.dialogs.get_mut(at).filter(|_| is_branch) {
             Some(fork) => fork.in_use = Some(sdp.to_owned()),
@@ -349,7 +369,7 @@ impl Call {
     }
 
     /// Takes the descriptions of the early dialog that became the call's.
-    pub(super) fn settle_on(&mut self, at: usize) {
+    pub(crate) fn settle_on(&mut self, at: usize) {
         let Some(fork) = self.dialogs.get_mut(at) else { return };
         let (described, in_use) = (fork.described.take(), fork.in_use.take());
         if let Some(described) = described {
@@ -362,7 +382,7 @@ impl Call {
     }
 
     /// True for the side that sent the INVITE.
-    pub(super) fn is_caller(&self) -> bool {
+    pub(crate) fn is_caller(&self) -> bool {
         matches!(self.side, DialogSide::Caller(_))
     }
 }

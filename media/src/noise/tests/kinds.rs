@@ -9,7 +9,8 @@ const BLOCK: usize = 800;
 /// Bands whose levels and modulation are measured.
 const BANDS_HZ: [(f64, f64); 6] =
     [(30.0, 150.0), (150.0, 500.0), (500.0, 1000.0), (1000.0, 2000.0), (2000.0, 4000.0), (4000.0, 7900.0)];
-/// A band: its share of the power, the spread of its level over time, and how far its loudest blocks stand out, all in dB.
+/// A band: its share of the power, the spread of its level over time, and how far its loudest blocks stand out, all in
+/// dB.
 const FEATURES: usize = 3 * BANDS_HZ.len();
 
 type Features = [f64; FEATURES];

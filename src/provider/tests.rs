@@ -1,6 +1,6 @@
-//! Are callers told apart? Ten seeds of one wish, each saying two different texts, held against each other by what tells
-//! speakers apart: pitch, formants and the long-term spectrum. Every feature counts in units of what a caller's own two texts
-//! differ by.
+//! Are callers told apart? Ten seeds of one wish, each saying two different texts, held against each other by what
+//! tells speakers apart: pitch, formants and the long-term spectrum. Every feature counts in units of what a caller's
+//! own two texts differ by.
 
 use ringer_media::seed::Seed;
 use ringer_media::testing::speaker::{FEATURES, Features, features};
