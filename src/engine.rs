@@ -37,6 +37,7 @@ mod socket;
 mod timed;
 mod timeline;
 mod wake;
+pub mod warnings;
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;

@@ -33,7 +33,6 @@ mod summary;
 mod transcript;
 mod turn_list;
 mod unheard;
-pub mod warnings;
 mod words;
 mod yielding;
 
