@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod config;
 pub mod error;
+pub mod json;
 pub mod tasks;
 
 pub mod model;

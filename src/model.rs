@@ -9,6 +9,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+pub use crate::json::{self, decimal};
+
 /// Declares an enum of fixed words: variants, wire words, `as_str`, `parse`, and a default where one is named. One that is `kept`
 /// has a last variant for the words of other releases, which are read and written as they stand.
 macro_rules! words {
@@ -122,7 +124,6 @@ pub mod call_log;
 pub mod cron;
 pub mod custom_metric;
 pub mod customer;
-pub mod decimal;
 pub mod digital_human;
 pub mod error_code;
 pub mod evaluation;
@@ -134,7 +135,6 @@ pub mod heard_turn;
 pub mod id;
 pub mod integration;
 pub mod issue;
-pub mod json;
 pub mod kept;
 mod literal;
 pub mod merge;

@@ -30,7 +30,7 @@ const ORDER: [&[&str]; 14] = [
 ];
 
 /// Modules that every module may import, and that import none.
-const GROUND: [&str; 4] = ["config", "clock", "error", "tasks"];
+const GROUND: [&str; 5] = ["config", "clock", "error", "json", "tasks"];
 
 /// Words of other people's crates and of the system that a part may not use.
 const FOREIGN: [(&str, &[&str]); 14] = [

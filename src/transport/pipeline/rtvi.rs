@@ -7,7 +7,7 @@ use std::time::Duration;
 use ringer_media::time::Time;
 use serde_json::{Value, json};
 
-use crate::model::json::read_exact;
+use crate::json::read_exact;
 
 /// Version of the protocol that is spoken.
 const VERSION: &str = "2.2.0";

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use self::streams::{Streams, Text};
 use super::messages::{Data, DataPacket, SipDtmf, Transcription, UserPacket};
-use crate::model::json::read_exact;
+use crate::json::read_exact;
 use crate::transport::keys::keys_of;
 
 /// Packets that are read within a second; further ones are counted.

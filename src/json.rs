@@ -1,13 +1,13 @@
-//! A JSON reader (RFC 8259) for request bodies. It keeps what a validator must see and a value tree forgets: the text of
+//! A JSON reader (RFC 8259) for request bodies and messages of agents. It keeps what a validator must see and a value tree forgets: the text of
 //! each number (so that a 70-bit integer is told from a float) and the character position of a fault. It is not a
 //! serializer of program values: that is `serde_json`.
+
+pub mod decimal;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::{Number, Value};
-
-use super::decimal;
 
 /// Most arrays and objects inside each other; deeper text is a fault.
 ///
