@@ -3,6 +3,7 @@
 
 pub mod capture;
 pub mod dtls;
+pub mod fault;
 mod keys;
 pub mod news;
 pub mod path;

@@ -56,9 +56,9 @@ const FOREIGN: [(&str, &[&str]); 14] = [
     ("src/model/", &["axum::", "sqlx::", "tokio::", "reqwest::", "std::fs"]),
     ("src/store/", &["axum::", "reqwest::"]),
     ("src/provider/", &["axum::", "sqlx::", "crate::model", "crate::store"]),
-    ("src/transport/", &["axum::", "sqlx::", "crate::store"]),
+    ("src/transport/", &["axum::", "sqlx::", "crate::model", "crate::store"]),
     ("src/human/", &["axum::", "sqlx::", "crate::store"]),
-    ("src/engine/", &["axum::", "sqlx::", "reqwest::", "crate::model", "crate::store"]),
+    ("src/engine/", &["axum::", "sqlx::", "reqwest::", "crate::model", "crate::store", "crate::judge"]),
     ("src/service/", &["axum::", "sqlx::", "UdpSocket", "TcpListener"]),
     ("src/jobs/", &["axum::", "sqlx::"]),
     // They panic when nobody reads them any more.

@@ -175,6 +175,7 @@ mod tests {
     use ringer_media::leg::MediaParams;
 
     use super::*;
+    use crate::transport::fault::FaultKind;
 
     /// Messages may be there before the call task has looked for the connection, and others when it has ended.
     #[tokio::test]
@@ -193,7 +194,7 @@ mod tests {
     /// A task that panics, before and after the connection is up, is the end of the call, told once.
     #[tokio::test]
     async fn a_task_without_a_last_word_is_a_failure_of_this_side() {
-        for (is_open, code) in [(false, "BRIDGE_PRE_START_FAILED"), (true, "INTERNAL_ERROR")] {
+        for (is_open, kind) in [(false, FaultKind::OwnBeforeCall), (true, FaultKind::OwnInCall)] {
             let (mut side, line) = PipelineSide::new();
             if is_open {
                 let connected =
@@ -203,7 +204,7 @@ mod tests {
             }
             drop(line);
             let Some(SideNews::Ended(PipelineEnd::Failed(fault), None)) = side.next().await else { panic!("it ended") };
-            assert_eq!(fault.code().as_str(), code, "{fault}");
+            assert_eq!(fault.kind(), kind, "{fault}");
             assert!(side.next().await.is_none());
         }
     }

@@ -152,13 +152,14 @@ mod tests {
     use ringer_media::leg::MediaParams;
 
     use super::*;
+    use crate::transport::fault::FaultKind;
     use crate::transport::room::Joined;
     use crate::transport::room::signal::Flow;
 
     /// A task that panics, before and after the call is up, is the end of the call, told once.
     #[tokio::test]
     async fn a_task_without_a_last_word_is_a_failure_of_this_side() {
-        for (is_open, code) in [(false, "BRIDGE_PRE_START_FAILED"), (true, "INTERNAL_ERROR")] {
+        for (is_open, kind) in [(false, FaultKind::OwnBeforeCall), (true, FaultKind::OwnInCall)] {
             let (mut side, line) = RoomSide::new();
             if is_open {
                 let joined = Joined {
@@ -177,7 +178,7 @@ mod tests {
             drop(line);
             assert!(matches!(side.next().await, Some(SideNews::Told(RoomNews::Returned))));
             let Some(SideNews::Ended(RoomEnd::Failed(fault), None)) = side.next().await else { panic!("it ended") };
-            assert_eq!(fault.code().as_str(), code, "{fault}");
+            assert_eq!(fault.kind(), kind, "{fault}");
             assert!(side.next().await.is_none());
         }
     }

@@ -1,6 +1,7 @@
 //! Outcome of a conversation that is over, as its result states it: error, who ended it, figures and whether they can be
 //! trusted, notes and warnings. Pure.
 
+mod channel_fault;
 mod ending;
 mod quality;
 
@@ -9,6 +10,7 @@ use ringer_media::frame::PER_MS;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub(in crate::service) use self::channel_fault::code_of;
 use self::ending::{Verdict, verdict};
 use self::quality::{impairment, quality};
 use super::verdict::of_error;

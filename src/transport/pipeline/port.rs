@@ -308,7 +308,7 @@ impl PipelinePort {
             Reason::Status(_) | Reason::Unusable(_) | Reason::Room | Reason::Agent(_) => RemoteKind::Refused,
             Reason::NoAnswer(_) | Reason::Late(_) | Reason::Local(_) | Reason::Peer(_) => RemoteKind::Unreachable,
         };
-        self.end(kind, EndDetail::Pipeline { code: fault.code().as_str().to_owned() }, fault.to_string());
+        self.end(kind, EndDetail::Pipeline { code: fault.kind().as_str().to_owned() }, fault.to_string());
     }
 
     fn end(&mut self, kind: RemoteKind, detail: EndDetail, text: String) {

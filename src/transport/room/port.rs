@@ -296,7 +296,7 @@ impl RoomPort {
             | Reason::Peer(_)
             | Reason::Local(_) => RemoteKind::Unreachable,
         };
-        self.end(kind, EndDetail::Pipeline { code: fault.code().as_str().to_owned() }, text);
+        self.end(kind, EndDetail::Pipeline { code: fault.kind().as_str().to_owned() }, text);
     }
 
     fn end(&mut self, kind: RemoteKind, detail: EndDetail, text: String) {

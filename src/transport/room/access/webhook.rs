@@ -99,6 +99,7 @@ fn read_answer(body: &[u8], rooms: &Guard) -> Result<Admission, String> {
 mod tests {
     use super::super::testing::{FakeServer, moving, visit};
     use super::*;
+    use crate::transport::fault::FaultKind;
 
     async fn admit(server: &FakeServer, authorization: Option<&str>) -> Result<Admission, AccessFault> {
         let asked = TokenServer {
@@ -164,7 +165,7 @@ mod tests {
             match (done, expect) {
                 (Ok(_), None) => {}
                 (Err(fault), Some(why)) => {
-                    assert_eq!(fault.code().as_str(), "P1_SESSION_SETUP_FAILED", "{told}");
+                    assert_eq!(fault.kind(), FaultKind::RoomSetup, "{told}");
                     let text = fault.to_string();
                     assert!(text.starts_with("P1_token_webhook_url: ") && text.contains(why), "{told}: {text}");
                 }
