@@ -2,15 +2,15 @@
 //! `ringer_media::call::Call` by sockets and threads (`live`), or in virtual time (`sim`). What is written instead of spoken is
 //! a `dialogue`.
 
+mod call_state;
 mod call_task;
+mod channel;
 mod counters;
-mod dialogs;
 pub mod dialogue;
 mod effects;
 mod exchange;
 mod following;
 mod gate;
-mod keys;
 pub mod lateness;
 pub mod line_check;
 mod lines;
@@ -22,18 +22,14 @@ mod named;
 pub mod noise;
 pub mod pace;
 mod packet_tap;
-mod pipeline;
 mod placement;
-mod queues;
 mod recorder;
 mod recording_ring;
-mod room;
 mod services;
 mod shard;
 mod shard_handle;
 pub mod sim;
 mod simulated;
-mod socket;
 mod timed;
 mod timeline;
 mod wake;
@@ -61,12 +57,11 @@ pub use ringer_sip::registration::Standing;
 
 use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys, SymmetricRtp};
 use crate::provider::{Recognizer, Synthesizer};
-use crate::transport::port::PeerInfo;
+use crate::transport::peer::{AgentError, PeerInfo};
 use crate::transport::sip::names::Resolver;
 pub use crate::transport::sip::registration::{LineReport, LineStanding};
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
-use crate::transport::websocket::port::AgentError;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]

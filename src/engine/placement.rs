@@ -16,6 +16,7 @@ use crate::config::{self, CODECS, Encryption, Secret};
 use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Voice, VoiceWanted};
+use crate::transport::peer::without_secrets;
 use crate::transport::pipeline::{Patience, PipelineTarget};
 use crate::transport::room::{self, RoomTarget, RoomTerms};
 use crate::transport::sip::address::{Address, AddressFault};
@@ -23,7 +24,7 @@ use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::TargetCall;
 use crate::transport::webrtc::PeerTerms;
 use crate::transport::websocket::link::LinkLimits;
-use crate::transport::websocket::port::{DialRules, without_secrets};
+use crate::transport::websocket::port::DialRules;
 use crate::transport::websocket::protocol::{DigitPath, MAX_TEXT_BYTES};
 use crate::transport::websocket::{Dialect, Kind, SessionFacts};
 

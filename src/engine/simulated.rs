@@ -11,7 +11,7 @@ use super::sim::{self, Faults, Sim};
 use super::{CallControl, CallHandle, CallReport, CallUpdate, Destination, PlaceError, Placement, SipDial};
 use crate::clock::Clock;
 use crate::provider::Synthesizer;
-use crate::transport::port::PeerInfo;
+use crate::transport::peer::PeerInfo;
 
 /// Makes the side that is called, of the address and the caller.
 pub type Answerer = Arc<dyn Fn(&str, &Placement) -> Placement + Send + Sync>;

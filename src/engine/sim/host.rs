@@ -40,13 +40,14 @@ use crate::engine::timeline::Journal;
 use crate::engine::{Destination, Placement};
 use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Synthesizer, Voice, whole_speech};
-use crate::transport::port::{Lookup, MediaPlan, PortOutput, Refusal, ToPeer};
+use crate::transport::peer::{PortOutput, Refusal};
 use crate::transport::sip::address::Address;
 use crate::transport::sip::driver::mask;
 use crate::transport::sip::media_names::Found;
 use crate::transport::sip::names::Resolver;
-use crate::transport::sip::port::{SipOrder, SipPort};
-use crate::transport::sip::sdp;
+use crate::transport::sip::order::{Lookup, SipAction, SipOrder};
+use crate::transport::sip::port::SipPort;
+use crate::transport::sip::sdp::{self, MediaPlan};
 use crate::transport::sip::transfer::{Forwarding, TargetCall};
 use crate::transport::websocket::SessionControl;
 

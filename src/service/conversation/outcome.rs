@@ -25,7 +25,7 @@ use crate::model::status::{EndedBy, ResultStatus};
 use crate::model::time::Timestamp;
 use crate::model::verdict::VerdictWord;
 use crate::service::Service;
-use crate::transport::websocket::port::AgentError;
+use crate::transport::peer::AgentError;
 
 /// Message of a call to which nothing came back at all.
 const UNHEARD_OF: &str = "Nothing came back within ringing_timeout: it is not known whether the agent was reached";

@@ -15,7 +15,7 @@ fn at(seconds: u64) -> Time {
     Time(seconds * SECOND)
 }
 
-fn outputs(port: &mut PipelinePort) -> Vec<PortOutput> {
+fn outputs(port: &mut PipelinePort) -> Vec<PortOutput<Order>> {
     std::iter::from_fn(|| port.poll()).filter(|output| !matches!(output, PortOutput::Log(..))).collect()
 }
 
@@ -155,9 +155,7 @@ fn controls_become_orders() {
     port.control(&Control::Hangup(HangupCause::Normal));
     port.control(&Control::Cancel);
     let orders = outputs(&mut port);
-    let [PortOutput::Send(ToPeer::Pipeline(Order::Send(text))), PortOutput::Send(ToPeer::Pipeline(Order::HangUp))] =
-        &orders[..]
-    else {
+    let [PortOutput::Act(Order::Send(text)), PortOutput::Act(Order::HangUp)] = &orders[..] else {
         panic!("{orders:?}")
     };
     let message: Value = serde_json::from_str(text).expect("JSON");

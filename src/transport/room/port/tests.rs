@@ -16,7 +16,7 @@ fn at(seconds: u64) -> Time {
     Time(seconds * 1_000_000_000)
 }
 
-fn outputs(port: &mut RoomPort) -> Vec<PortOutput> {
+fn outputs(port: &mut RoomPort) -> Vec<PortOutput<Order>> {
     std::iter::from_fn(|| port.poll()).collect()
 }
 
@@ -145,8 +145,7 @@ fn every_end_is_told_once() {
 
 #[test]
 fn controls_become_orders() {
-    let order =
-        |output: PortOutput| if let PortOutput::Send(ToPeer::Room(order)) = output { Some(order) } else { None };
+    let order = |output: PortOutput<Order>| if let PortOutput::Act(order) = output { Some(order) } else { None };
     let mut port = open();
     port.control(&Control::Digit { digit: 'A', duration_ms: 100 });
     port.control(&Control::Hangup(HangupCause::Normal));

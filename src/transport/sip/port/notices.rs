@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::config::CODECS;
     use crate::provider::guard::Guard;
-    use crate::transport::port::PortOutput;
+    use crate::transport::peer::PortOutput;
     use crate::transport::sip::sdp;
 
     /// Returns the port of a call that is answered after `early` and before `late`.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ringer_media::time::Time;
 
+use crate::transport::peer::without_secrets;
 use crate::transport::websocket::Message;
 use crate::transport::websocket::handshake::Upgrade;
 
@@ -50,7 +51,7 @@ pub(super) struct MessageLog {
 impl MessageLog {
     /// Writes an upgrade request.
     pub(super) fn upgrade(&mut self, upgrade: &Upgrade) {
-        let url = super::without_secrets(&upgrade.url);
+        let url = without_secrets(&upgrade.url);
         let query = if upgrade.url.contains('?') { "?..." } else { "" };
         let header = |(name, value): &(String, String)| {
             let is_open = OPEN_HEADERS.iter().any(|open| open.eq_ignore_ascii_case(name));

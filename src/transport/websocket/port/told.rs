@@ -4,7 +4,8 @@ use ringer_media::call::{ChannelEvent, Signal};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
-use super::{AgentError, MAX_DATA, PortOutput, WebSocketPort};
+use super::{MAX_DATA, PortOutput, WebSocketPort};
+use crate::transport::peer::AgentError;
 use crate::transport::websocket::Kind;
 use crate::transport::websocket::protobuf::PROTOBUF_FRAMES;
 

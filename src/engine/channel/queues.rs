@@ -17,7 +17,7 @@ const STEPS: usize = 2;
 
 /// Order in which the call task takes what waits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(in crate::engine) enum Turn {
     /// Steps are taken alone; news wait.
     StepsAlone,
     /// Steps are taken before news.
@@ -27,7 +27,7 @@ pub(super) enum Turn {
 }
 
 /// The call task's ends of the queues: orders `O`, news `N`, steps `S`.
-pub(super) struct Queues<O, N, S> {
+pub(in crate::engine) struct Queues<O, N, S> {
     orders: mpsc::Sender<O>,
     news: mpsc::Receiver<N>,
     steps: mpsc::Receiver<S>,
@@ -36,14 +36,14 @@ pub(super) struct Queues<O, N, S> {
 }
 
 /// The task's ends of the queues.
-pub(super) struct Line<O, N, S> {
+pub(in crate::engine) struct Line<O, N, S> {
     pub orders: mpsc::Receiver<O>,
     pub told: NewsSender<N>,
     pub steps: mpsc::Sender<S>,
 }
 
 /// One thing that the task has told.
-pub(super) enum Told<N, S> {
+pub(in crate::engine) enum Told<N, S> {
     /// News of the connections.
     News(N),
     /// Step in the life of the connections.

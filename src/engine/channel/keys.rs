@@ -8,7 +8,7 @@ use ringer_media::leg::KeySource;
 use ringer_media::rtp::srtp::SrtpParams;
 
 use crate::transport::dtls::{Channel, Expected, Fault, Identity, News, QueueReader};
-use crate::transport::port::MediaPlan;
+use crate::transport::sip::sdp::MediaPlan;
 
 /// Time from the answer within which there must be keys.
 const LIMIT: Duration = Duration::from_secs(10);
