@@ -12,7 +12,7 @@ use ringer_sip::auth::{Algorithm, Demand};
 use rtrb::RingBuffer;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::call_state::Files;
 use super::call_task::{CallParts, CallTask};
@@ -38,6 +38,9 @@ use crate::transport::websocket::dial::Dialer;
 
 /// Longest time for which an incoming call waits for its voice to be loaded.
 const LOADING: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Longest time for which an engine that stops waits for the ends of its calls.
+const STOPPING: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Samples that wait for a recognizer (560 ms). At most 400 ms come at once when it begins to listen, the rest 20 ms at
 /// a time.
@@ -110,6 +113,7 @@ impl Engine {
             calls: Mutex::default(),
             controls: Mutex::default(),
             live: AtomicUsize::new(0),
+            idle: Notify::new(),
             clock,
             runtime: Handle::current(),
             identity,
@@ -247,12 +251,7 @@ impl Engine {
         for control in controls {
             control.hangup(EndReason::Shutdown);
         }
-        for _ in 0..500 {
-            if self.live_calls() == 0 {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        let _ = tokio::time::timeout(STOPPING, self.services.wait_idle()).await;
         for shard in &self.services.shards {
             shard.stop();
             let thread = shard.thread.lock().take();
