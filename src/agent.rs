@@ -31,8 +31,8 @@ use crate::engine::{Answering, CallHandle, CallUpdate, Destination, Engine, Plac
 use crate::human::Fluency;
 use crate::provider::{Voice, VoiceWanted};
 use crate::tasks::Tasks;
+use crate::transport::incoming::{Incoming, IncomingChannel};
 use crate::transport::pipeline::answered::AnsweredLine;
-use crate::transport::port::{Incoming, IncomingChannel};
 
 /// The header field by which a caller says which result its call belongs to.
 pub const RESULT_ID: &str = "X-Simulation-Result-Id";

@@ -40,7 +40,7 @@ use crate::provider::LanguageModel;
 use crate::queue::{CallJob, CallLogJob, Claimed, EvaluateJob, Job, Lane, TextJob};
 use crate::service::{Cleared, EVALUATION_MS, Placer, Running, Service};
 use crate::tasks::Tasks;
-use crate::transport::port::Incoming;
+use crate::transport::incoming::Incoming;
 
 pub use self::agent_stream::{AgentStreams, Seat, StreamRefusal};
 pub use self::upkeep::Upkeep;

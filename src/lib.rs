@@ -10,12 +10,12 @@ pub use ringer_store::{events, queue};
 
 pub use ringer_provider as provider;
 
-pub mod transport;
+pub use ringer_transport as transport;
 
 pub use ringer_human as human;
 pub use ringer_judge as judge;
 
-pub mod engine;
+pub use ringer_engine as engine;
 
 pub mod service;
 

@@ -22,9 +22,9 @@ use super::{Desk, RESULT_ID};
 use crate::clock::new_id;
 use crate::provider::guard::Guard;
 use crate::tasks::Tasks;
+use crate::transport::incoming::{Incoming, IncomingChannel};
 use crate::transport::pipeline::answered::{AnsweredLine, IncomingPipeline};
 use crate::transport::pipeline::{Answer, OfferRequest, PatchRequest, read_offer};
-use crate::transport::port::{Incoming, IncomingChannel};
 use crate::transport::webrtc::{MAX_SDP, MediaPeer, Peer, PeerFault, PeerSettings, PeerState, PeerStreams};
 
 /// Serves offers at `listener` until `tasks` end. Returns their calls.

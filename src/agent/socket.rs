@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::{Desk, RESULT_ID};
 use crate::clock::new_id;
 use crate::engine::{SocketSettings, WebSocketDial};
-use crate::transport::port::{Incoming, IncomingChannel};
+use crate::transport::incoming::{Incoming, IncomingChannel};
 use crate::transport::websocket::listen::{IncomingSocket, accept};
 use crate::transport::websocket::{Dialect, Kind, Role};
 

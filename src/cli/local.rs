@@ -20,7 +20,7 @@ use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
 use crate::provider::whisper::WhisperRecognizer;
 use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted, models};
-use crate::transport::port::Incoming;
+use crate::transport::incoming::Incoming;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;

@@ -33,7 +33,7 @@ use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::{LanguageModel, Status};
 use crate::service::{Placer, Running, Service, Settings};
 use crate::tasks::{Tasks, behind_calls};
-use crate::transport::port::Incoming;
+use crate::transport::incoming::Incoming;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::Forwarding;
 use crate::transport::websocket::Dialect;

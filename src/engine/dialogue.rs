@@ -13,6 +13,7 @@ mod timing;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use ringer_human::language::Follower;
 use ringer_media::call::{
     ByScript, Comparison, ConversationLine, EndReason, Event, EventKind, Kind, Matching, Move, Purpose, Response,
     Script, ScriptRule, Side, Then, Thought, ToolCall, contains_phrase, same_words,
@@ -20,7 +21,6 @@ use ringer_media::call::{
 use ringer_media::frame::PER_MS;
 
 use super::TimelineEntry;
-use crate::human::language::Follower;
 
 /// Time in milliseconds that a Digital Human which chose silence waits before it asks if the agent is still there.
 const SILENT_MS: i64 = 60_000;

@@ -3,9 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use ringer_human::{Fluency, Mind, SpeechPart, changed_text};
 use ringer_media::call::{Comparison, Effect, EffectId, Effected, Interruption, Thought, Word};
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::PER_MS;
+use ringer_provider::{Failure, Recognized, RecognizerFeed, Spoken, SpokenIn, Voice};
 use rtrb::Consumer;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -15,8 +17,6 @@ use super::counters::InFlight;
 use super::following::Following;
 use super::services::CallServices;
 use super::shard::{CallNo, ToShard};
-use crate::human::{Fluency, Mind, SpeechPart, changed_text};
-use crate::provider::{Failure, Recognized, RecognizerFeed, Spoken, SpokenIn, Voice};
 
 /// Parts of a move that may wait.
 const MOVES: usize = 16;

@@ -7,8 +7,7 @@ use ringer_media::call::Quality;
 use ringer_media::call::pacing::Pacing;
 use ringer_media::rings::{FramePeer, FromCall};
 use ringer_media::time::Time;
-
-use crate::transport::websocket::port::WebSocketPort;
+use ringer_transport::websocket::port::WebSocketPort;
 
 /// Frames that leave at once: the one that is due, and three that are caught up.
 const AT_ONCE: usize = 4;

@@ -1,11 +1,10 @@
 //! Following the other side's language: what a call speaks with once its turns have shown another language.
 
+use ringer_human::language::Follower;
+use ringer_human::phrases;
 use ringer_media::call::Effected;
 use ringer_media::detected_language::DetectedLanguage;
-
-use crate::human::language::Follower;
-use crate::human::phrases;
-use crate::provider::{Synthesizer, Voice, VoiceWanted};
+use ringer_provider::{Synthesizer, Voice, VoiceWanted};
 
 /// Follows the other side's language in one call.
 pub(super) struct Following {
@@ -97,9 +96,9 @@ impl Following {
 #[cfg(test)]
 mod tests {
     use ringer_media::seed::Seed;
+    use ringer_provider::fake::FakeSynthesizer;
 
     use super::*;
-    use crate::provider::fake::FakeSynthesizer;
 
     const ES: &str = "hola en qué puedo ayudarle hoy";
 

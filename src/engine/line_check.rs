@@ -4,19 +4,19 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ringer_base::clock::Clock;
+use ringer_base::guard::Guard;
 use ringer_media::call::{EndReason, EventKind, RemoteEnd, RemoteKind, Side};
 use ringer_media::frame::PER_MS;
 use ringer_sip::hop::{Hop, Transport};
+use ringer_transport::sip::address::Address;
+use ringer_transport::sip::names::Resolver;
 use serde::Serialize;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use url::Url;
 
 use super::{CallReport, CallUpdate, Engine, Placement};
-use crate::clock::Clock;
-use crate::provider::guard::Guard;
-use crate::transport::sip::address::Address;
-use crate::transport::sip::names::Resolver;
 
 /// Longest time for looking up a host, and for opening a connection.
 const OPENING: Duration = Duration::from_secs(10);

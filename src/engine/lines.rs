@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use ringer_base::config::{Sources, Trunk};
 use ringer_sip::Uri;
 use ringer_sip::auth::Credentials;
 use ringer_sip::registration::{Account, Places};
+use ringer_transport::sip::registration::{LineBoard, LineTerms};
 
 use super::Engine;
-use crate::config::{Sources, Trunk};
-use crate::transport::sip::registration::{LineBoard, LineTerms};
 
 /// User of lines without a user of their own.
 const USER: &str = "ringer";

@@ -1,55 +1,46 @@
 //! The engine on real sockets and threads.
 
-mod pipeline;
 mod pump;
-mod room;
-mod socket;
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use ringer_base::config::{Secret, SipListen};
+use ringer_base::tasks::Tasks;
 use ringer_media::call::{Call, CallSpec, EndReason};
-use ringer_media::codec::Codec;
+use ringer_provider::{Recognizer, Voice};
 use ringer_sip::auth::{Algorithm, Demand};
-use ringer_sip::sdp::Offer;
+use ringer_transport::dtls::Identity;
+use ringer_transport::incoming::{Incoming, IncomingChannel};
+use ringer_transport::peer::Refusal;
+use ringer_transport::sip::driver::SipSocket;
+use ringer_transport::sip::order::SipOrder;
+use ringer_transport::sockets::MediaPorts;
+use ringer_transport::websocket::dial::Dialer;
 use rtrb::RingBuffer;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
-use super::call_task::{CallTask, Files};
+use super::call_state::Files;
+use super::call_task::{CallParts, CallTask};
+use super::channel::{self, Means, Opening};
 use super::counters::Counters;
-use super::keys::Keys;
 use super::lateness::Lateness;
-use super::pipeline::PipelineSide;
 use super::recorder::{RING_SAMPLES, Recorder};
-use super::room::RoomSide;
-use super::services::{CallPermit, CallServices};
-use super::shard::{CallNo, LiveCall, ToShard};
+use super::services::CallServices;
+use super::shard::{LiveCall, ToShard};
 use super::shard_handle::start_shard;
 use super::simulated::{self, Answerer};
-use super::socket::SocketSide;
-use super::{
-    CallControl, CallHandle, CallUpdate, Destination, EngineConfig, PIPELINE_LOG, PlaceError, Placement, ROOM_LOG,
-    SIP_LOG, Speech, WEBSOCKET_LOG, timed,
-};
-use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen};
-use crate::provider::{Recognizer, Voice};
-use crate::tasks::Tasks;
-use crate::transport::dtls::{self, Identity};
-use crate::transport::path::MediaPath;
-use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
-use crate::transport::sip::driver::{IncomingDialog, NEWS, SipSocket};
-use crate::transport::sip::port::{SipOrder, SipPort};
-use crate::transport::sip::sdp;
-use crate::transport::sockets::{MediaPorts, MediaSockets};
-use crate::transport::websocket::dial::Dialer;
+use super::{CallControl, CallHandle, CallUpdate, EngineConfig, PlaceError, Placement, Speech, timed};
 
 /// Longest time for which an incoming call waits for its voice to be loaded.
 const LOADING: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Longest time for which an engine that stops waits for the ends of its calls.
+const STOPPING: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Samples that wait for a recognizer (560 ms). At most 400 ms come at once when it begins to listen, the rest 20 ms at
 /// a time.
@@ -58,8 +49,6 @@ const TAP_SAMPLES: usize = 8960;
 const MESSAGES: usize = 4096;
 /// Realm of digest authentication for incoming calls (RFC 3261 22).
 const REALM: &str = "ringer";
-/// A call that is to be dialled is one that waits.
-const NO_ADDRESS: &str = "this call waits for the other side, and dials nobody";
 /// News that may wait for a watcher.
 const WATCH: usize = 4096;
 
@@ -89,7 +78,7 @@ impl Engine {
     pub async fn start(
         mut config: EngineConfig,
         speech: Speech,
-        clock: crate::clock::Clock,
+        clock: ringer_base::clock::Clock,
     ) -> io::Result<(Engine, mpsc::Receiver<Incoming>)> {
         config.names = config.names.for_sockets(&config.sip);
         let tasks = Tasks::new();
@@ -124,6 +113,7 @@ impl Engine {
             calls: Mutex::default(),
             controls: Mutex::default(),
             live: AtomicUsize::new(0),
+            idle: Notify::new(),
             clock,
             runtime: Handle::current(),
             identity,
@@ -156,48 +146,9 @@ impl Engine {
             return simulated::place(placement, answer, synthesizer, clock, &self.services.tasks, room);
         }
         self.ready(placement.voice.as_ref()).await;
-        match placement.destination.clone() {
-            Destination::WebSocket(dial) => return self.place_socket(&dial, placement),
-            Destination::Pipeline(dial) => return self.place_pipeline(&dial, placement),
-            Destination::Room(dial) => return self.place_room(&dial, placement),
-            Destination::Sip(_) | Destination::Incoming(_) => {}
-        }
-        let Destination::Sip(dial) = &placement.destination else {
-            return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
-        };
-        let (uri, hops) = dial.route(self.services.names()).await?;
-        // Whoever is there may have the credentials, too, when it is called again for a transfer.
-        placement.destination.sip().into_iter().for_each(|dial| dial.hops.clone_from(&hops));
-        let Destination::Sip(dial) = &placement.destination else {
-            return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
-        };
-        let room = self.services.permit()?;
-        let sockets = self.sockets()?;
-        let port = sockets.port();
-        let no = self.next_no();
-        let srtp = self.srtp_of(&placement.destination);
-        let supported = self.offer(placement.destination.codecs(), srtp, port, no);
-        let mut port = SipPort::caller(dial.target.clone(), placement.destination.guard());
-        hops.first().into_iter().for_each(|first| port.set_transport(first.transport));
-        for place in hops.iter().filter(|hop| self.services.config.tls.is_insecure(hop)) {
-            port.warn(format!("the certificate of {place} was not verified (tls.insecure_hosts)"));
-        }
-        let (offer, port) = match self.services.config.offer {
-            OfferedIn::Invite => (supported.session().to_string(), port),
-            OfferedIn::Answer => (String::new(), port.without_offer(supported)),
-        };
-        let Some(invite) = dial.invite(uri, hops, offer) else {
-            return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
-        };
-        let (sip_news, receiver) = mpsc::channel(NEWS);
-        let channel = self.sip_channel(sockets, &placement, port);
-        let (mut task, handle) = self.start_call(no, channel, placement, room);
-        task.begin();
-        let services = self.services.clone();
-        self.services.tasks.spawn("call", async move {
-            let Some((key, call_id)) = services.sip.invite(invite, sip_news).await else { return };
-            task.follow_dialled(key, &call_id, receiver).await;
-        });
+        let opening = channel::dial(self.means(), &mut placement).await?;
+        let (moves_audio, task, handle) = self.start_call(opening, placement);
+        self.run(moves_audio, task.dial());
         Ok(handle)
     }
 
@@ -208,27 +159,9 @@ impl Engine {
     pub async fn answer(&self, incoming: Incoming, mut placement: Placement) -> Result<CallHandle, PlaceError> {
         // Whoever calls does not ring for ever.
         let _ = tokio::time::timeout(LOADING, self.ready(placement.voice.as_ref())).await;
-        let dialog = match incoming.channel {
-            IncomingChannel::Sip(dialog) => dialog,
-            IncomingChannel::WebSocket(socket) => return self.answer_socket(*socket, placement),
-            IncomingChannel::Pipeline(line) => return self.answer_pipeline(line, placement),
-        };
-        let (room, sockets, port) =
-            match self.prepare_answer(&dialog, incoming.call_id, incoming.source, &placement.destination) {
-                Ok(ready) => ready,
-                Err(why) => {
-                    let refusal = if why == PlaceError::Full { Refusal::Busy } else { Refusal::NoMedia };
-                    self.services.sip.order(dialog.key, refusal.into()).await;
-                    return Err(why);
-                }
-            };
-        if let Destination::Incoming(terms) = &mut placement.destination {
-            terms.user = incoming.called;
-        }
-        let no = self.next_no();
-        let channel = self.sip_channel(sockets, &placement, port);
-        let (task, handle) = self.start_call(no, channel, placement, room);
-        self.services.tasks.spawn("call", task.answer(dialog.key, dialog.news));
+        let opening = channel::answer(self.means(), incoming, &mut placement).await?;
+        let (moves_audio, task, handle) = self.start_call(opening, placement);
+        self.run(moves_audio, task.answer());
         Ok(handle)
     }
 
@@ -263,24 +196,6 @@ impl Engine {
         // The address of a WebSocket is its credential.
         let IncomingChannel::Sip(dialog) = &incoming.channel else { return true };
         self.services.sip.authorize(dialog.key, demand).await
-    }
-
-    fn prepare_answer(
-        &self,
-        dialog: &IncomingDialog,
-        call_id: String,
-        source: SocketAddr,
-        terms: &Destination,
-    ) -> Result<(CallPermit, MediaSockets, SipPort), PlaceError> {
-        let room = self.services.permit()?;
-        let sockets = self.sockets()?;
-        let srtp = self.services.config.srtp;
-        let supported = self.offer(terms.codecs(), srtp, sockets.port(), self.next_no());
-        let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, terms.guard());
-        let mut port = port.map_err(PlaceError::NoMedia)?;
-        port.set_transport(dialog.transport);
-        port.set_source(source, dialog.transport);
-        Ok((room, sockets, port))
     }
 
     /// Returns the first address that SIP is heard at: that of UDP where there is one.
@@ -336,12 +251,7 @@ impl Engine {
         for control in controls {
             control.hangup(EndReason::Shutdown);
         }
-        for _ in 0..500 {
-            if self.live_calls() == 0 {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        let _ = tokio::time::timeout(STOPPING, self.services.wait_idle()).await;
         for shard in &self.services.shards {
             shard.stop();
             let thread = shard.thread.lock().take();
@@ -353,37 +263,10 @@ impl Engine {
     }
 }
 
-/// Parts of a call that its channel brings.
-struct CallChannel {
-    media: MediaPath,
-    media_port: u16,
-    port: Port,
-    /// True if handshakes may bring keys of the media.
-    is_secure: bool,
-    socket: Option<Box<SocketSide>>,
-    pipeline: Option<Box<PipelineSide>>,
-    room: Option<Box<RoomSide>>,
-}
-
 impl Engine {
-    fn sockets(&self) -> Result<MediaSockets, PlaceError> {
-        self.inner.ports.bind(self.services.config.sip.ip()).map_err(|error| PlaceError::NoMedia(error.to_string()))
-    }
-
-    /// Returns the offer or answer of a media port, with keys of its own where the call has secure RTP.
-    fn offer(&self, codecs: &[Codec], srtp: Encryption, port: u16, no: CallNo) -> Offer {
-        let plain = sdp::offer(codecs, self.services.sip.local().ip(), port, no.0);
-        self.services.secure_offer(plain, srtp, self.services.config.srtp_keys)
-    }
-
-    /// Returns the use of secure RTP in a call.
-    fn srtp_of(&self, destination: &Destination) -> Encryption {
-        let own = if let Destination::Sip(dial) = destination { dial.srtp } else { None };
-        own.unwrap_or(self.services.config.srtp)
-    }
-
-    fn next_no(&self) -> CallNo {
-        CallNo(self.inner.next.fetch_add(1, Ordering::Relaxed))
+    fn means(&self) -> Means<'_> {
+        let Inner { ports, dialer, next, .. } = &*self.inner;
+        Means { services: &self.services, ports, dialer, next }
     }
 
     /// Sets in a call's spec how its recognizer hears.
@@ -392,52 +275,22 @@ impl Engine {
         spec
     }
 
-    /// Returns the SIP channel of a call with its media sockets.
-    fn sip_channel(&self, sockets: MediaSockets, placement: &Placement, mut port: SipPort) -> CallChannel {
-        let mut forwarding = self.services.config.forwarding.clone();
-        // Whoever leaves by a transfer follows none.
-        if placement.spec.hangup_on_transfer {
-            forwarding.refer = Refer::Refuse;
-        }
-        port.forward(forwarding);
-        CallChannel {
-            media_port: sockets.port(),
-            media: MediaPath::Udp(sockets),
-            port: Port::Sip(Box::new(port)),
-            is_secure: self.srtp_of(&placement.destination) != Encryption::Off,
-            socket: None,
-            pipeline: None,
-            room: None,
-        }
-    }
-
-    fn start_call(
-        &self,
-        no: CallNo,
-        channel: CallChannel,
-        placement: Placement,
-        permit: CallPermit,
-    ) -> (Box<CallTask>, CallHandle) {
-        let CallChannel { media, media_port, port, is_secure, socket, pipeline, room: side } = channel;
+    /// Begins a call on a media thread, and the task of its connections. Returns true where the call's task moves audio, and that task.
+    fn start_call(&self, opening: Opening, placement: Placement) -> (bool, Box<CallTask>, CallHandle) {
+        let Opening { no, permit, channel, media, handshakes, carrier, moves_audio } = opening;
         let (messages, from_shard) = mpsc::channel(MESSAGES);
         let (news, watch) = mpsc::channel::<CallUpdate>(WATCH);
         let (hangup, hangups) = mpsc::channel(4);
         let control = CallControl { hangup };
         self.services.calls.lock().insert(no, messages);
         self.services.controls.lock().insert(no, control.clone());
-        let log = match &port {
-            Port::Sip(_) => SIP_LOG,
-            Port::WebSocket(_) => WEBSOCKET_LOG,
-            Port::Pipeline(_) => PIPELINE_LOG,
-            Port::Room(_) => ROOM_LOG,
-        };
-        let files = Files::open(&self.inner.recorder, placement.folder.as_deref(), placement.captured, log);
+        let folder = placement.folder.as_deref();
+        let files = Files::open(&self.inner.recorder, folder, placement.captured, channel.log());
         let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
         let (files, recording, packet_tap) = files.split();
         let shard = (0..self.services.shards.len())
             .min_by_key(|at| self.services.shards[*at].shared.calls.load(Ordering::Relaxed))
             .unwrap_or(0);
-        let (handshakes, keys) = is_secure.then(|| keys_of(self.services.identity.clone())).unzip();
         let live = LiveCall {
             no,
             call: Call::new(self.as_it_is_heard(placement.spec.clone())),
@@ -453,26 +306,33 @@ impl Engine {
             symmetric: self.services.config.symmetric_rtp,
         };
         self.services.order(shard, ToShard::Place(Box::new(live)));
-        let task = CallTask::new(
-            self.services.clone(),
+        let parts = CallParts {
+            services: self.services.clone(),
             no,
             shard,
+            channel,
             placement,
             files,
-            tap_reader,
+            tap: tap_reader,
             from_shard,
             news,
             hangups,
             permit,
-            port,
-            media_port,
-            keys,
-            socket,
-            pipeline,
-            side,
-        );
+        };
         // The task that runs it moves it more than once, and would hold room for each.
-        (Box::new(task), CallHandle { news: watch, control })
+        let task = Box::new(CallTask::new(parts));
+        if let Some((name, carrier)) = carrier {
+            timed::spawn(&self.services.tasks, name, carrier);
+        }
+        (moves_audio, task, CallHandle { news: watch, control })
+    }
+
+    /// Starts the task of a call: beside the connections where it moves audio.
+    fn run(&self, moves_audio: bool, task: impl Future<Output = ()> + Send + 'static) {
+        match moves_audio {
+            true => timed::spawn(&self.services.tasks, "call", task),
+            false => self.services.tasks.spawn("call", task),
+        }
     }
 }
 
@@ -481,12 +341,6 @@ impl Engine {
 /// load` measures it.
 const RING_BYTES: usize = 2 * (TAP_SAMPLES + RING_SAMPLES);
 const _: () = assert!(RING_BYTES <= 101 * 1024);
-
-/// Returns both ends of the way that handshakes of a call go.
-fn keys_of(identity: Identity) -> (dtls::QueueWriter, Keys) {
-    let (writer, reader) = dtls::queue();
-    (writer, Keys::new(identity, reader))
-}
 
 #[cfg(test)]
 mod tests;

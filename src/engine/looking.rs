@@ -4,9 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-
-use crate::provider::guard::{Blocked, Guard};
-use crate::transport::sip::media_names::Found;
+use ringer_base::guard::{Blocked, Guard};
+use ringer_transport::sip::media_names::Found;
 
 /// Time in which a name has to be found.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,8 +1,7 @@
 //! Features of a call that need speech recognition, and warnings for those that will not work without it. Pure.
 
 use ringer_media::call::{CallSpec, Interruption};
-
-use crate::provider::Recognizer;
+use ringer_provider::Recognizer;
 
 /// Features of a call that need the other side's words.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -59,11 +58,11 @@ impl WordNeeds {
 #[cfg(test)]
 mod tests {
     use ringer_media::call::KeywordResponse;
+    use ringer_provider::fake::FakeRecognizer;
+    use ringer_provider::{Recognized, RecognizerFeed, SpokenIn, Status};
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::provider::fake::FakeRecognizer;
-    use crate::provider::{Recognized, RecognizerFeed, SpokenIn, Status};
 
     struct Hears {
         running: bool,

@@ -4,23 +4,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::clock::Clock;
+use ringer_base::config::{Encryption, OfferedIn, SipListen, SrtpKeys, SymmetricRtp};
+use ringer_base::guard::Guard;
+use ringer_human::Profile;
 use ringer_media::call::CallSpec;
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
+use ringer_provider::fake::{FakeRecognizer, FakeSynthesizer};
+use ringer_provider::{Synthesizer, VoiceWanted};
+use ringer_transport::sip::names::Resolver;
+use ringer_transport::sip::names::testing::NameServer;
+use ringer_transport::sip::transfer::Forwarding;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::time::timeout;
 
 use super::{CallReport, CallUpdate, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
-use crate::clock::Clock;
-use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys, SymmetricRtp};
-use crate::human::{self, Profile};
-use crate::provider::fake::{FakeRecognizer, FakeSynthesizer};
-use crate::provider::guard::Guard;
-use crate::provider::{Synthesizer, VoiceWanted};
-use crate::transport::sip::names::Resolver;
-use crate::transport::sip::names::testing::NameServer;
-use crate::transport::sip::transfer::Forwarding;
 
 /// Sockets of most calls here.
 const UDP: &str = "127.0.0.1:0";
@@ -70,7 +70,7 @@ async fn call(target: &str, listen: &str, server: &NameServer, guard: Option<Gua
         }),
         fluency: profile.fluency(spec.seed),
         language: "en".into(),
-        mind: human::mind(profile, None, spec.seed),
+        mind: ringer_human::mind(profile, None, spec.seed),
         voice: Some(voice.expect("the fake has a voice for everybody")),
         follows: None,
         keyterms: Vec::new(),

@@ -13,15 +13,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
+use ringer_base::tasks::{Tasks, behind_calls};
 use ringer_media::call::NoiseSpec;
 use ringer_media::clip::{Clip, write_wav};
 use ringer_media::frame::RATE_HZ;
 use ringer_media::noise::{Kind, gain_for, generate, seamless};
 use ringer_media::seed::{Seed, Stream};
+use ringer_provider::{Failure, Synthesizer};
 
 use self::people::{People, people};
-use crate::provider::{Failure, Synthesizer};
-use crate::tasks::{Tasks, behind_calls};
 
 /// Length of a loop.
 const LOOP_SECONDS: u32 = 60;
@@ -238,11 +238,11 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use ringer_media::resample::resample_whole;
+    use ringer_provider::fake::FakeSynthesizer;
+    use ringer_provider::{Job, Spoken, Status, Voice, VoiceWanted};
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::provider::fake::FakeSynthesizer;
-    use crate::provider::{Job, Spoken, Status, Voice, VoiceWanted};
 
     #[test]
     fn loops_are_kept_on_disk_and_used_again() {

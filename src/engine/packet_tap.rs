@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringer_media::call::MediaChannel;
+use ringer_transport::capture::{Datagram, head};
+use ringer_transport::sockets::MediaSockets;
 use rtrb::Producer;
-
-use crate::transport::capture::{Datagram, head};
-use crate::transport::sockets::MediaSockets;
 
 /// Longest block of a datagram that is written without allocating.
 const BLOCK_BYTES: usize = 2200;

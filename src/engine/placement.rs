@@ -3,29 +3,32 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ringer_base::config;
+use ringer_base::config::{CODECS, Encryption, Secret};
+use ringer_base::guard::{Blocked, Guard};
+use ringer_human::{Fluency, Mind};
 use ringer_media::call::{CallSpec, DtmfMethod};
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
+use ringer_provider::{Failure, Voice, VoiceWanted};
 use ringer_sip::registration::route;
 use ringer_sip::uri::{Scheme, Uri};
 use ringer_sip::{Hop, Invite, Reach};
+use ringer_transport::peer::without_secrets;
+use ringer_transport::pipeline::{Patience, PipelineTarget};
+use ringer_transport::room;
+use ringer_transport::room::{RoomTarget, RoomTerms};
+use ringer_transport::sip::address::{Address, AddressFault};
+use ringer_transport::sip::names::Resolver;
+use ringer_transport::sip::transfer::TargetCall;
+use ringer_transport::webrtc::PeerTerms;
+use ringer_transport::websocket::link::LinkLimits;
+use ringer_transport::websocket::port::DialRules;
+use ringer_transport::websocket::protocol::{DigitPath, MAX_TEXT_BYTES};
+use ringer_transport::websocket::{Dialect, Kind, SessionFacts};
 
 use super::gate::DialGate;
-use crate::config::{self, CODECS, Encryption, Secret};
-use crate::human::{Fluency, Mind};
-use crate::provider::guard::{Blocked, Guard};
-use crate::provider::{Failure, Voice, VoiceWanted};
-use crate::transport::pipeline::{Patience, PipelineTarget};
-use crate::transport::room::{self, RoomTarget, RoomTerms};
-use crate::transport::sip::address::{Address, AddressFault};
-use crate::transport::sip::names::Resolver;
-use crate::transport::sip::transfer::TargetCall;
-use crate::transport::webrtc::PeerTerms;
-use crate::transport::websocket::link::LinkLimits;
-use crate::transport::websocket::port::{DialRules, without_secrets};
-use crate::transport::websocket::protocol::{DigitPath, MAX_TEXT_BYTES};
-use crate::transport::websocket::{Dialect, Kind, SessionFacts};
 
 /// Way in which a call comes about.
 #[derive(Clone, Debug)]

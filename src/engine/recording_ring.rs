@@ -4,9 +4,8 @@
 //! There is a ring a track, not one a thread. The recorder moves a call's samples in one piece, and memory follows the
 //! calls that exist (84 KB each).
 
-use rtrb::Producer;
-
 use ringer_media::frame::Sample;
+use rtrb::Producer;
 
 /// The tracks of a call. Those that are not recorded have no ring.
 #[derive(Debug, Default)]

@@ -2,26 +2,27 @@
 //! tasks.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use ringer_base::clock::random_bytes;
+use ringer_base::config::{Encryption, SrtpKeys};
+use ringer_base::tasks::Tasks;
 use ringer_sip::sdp::Offer;
+use ringer_transport::dtls::Identity;
+use ringer_transport::sip::driver::SipSocket;
+use ringer_transport::sip::names::Resolver;
+use ringer_transport::sip::sdp;
+use ringer_transport::sip::transfer::TargetCall;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::counters::Counters;
 use super::shard::{CallNo, FromShard, ToShard};
 use super::shard_handle::ShardHandle;
 use super::{CallControl, EngineConfig, PlaceError, Speech};
-use crate::clock::random_bytes;
-use crate::config::{Encryption, SrtpKeys};
-use crate::tasks::Tasks;
-use crate::transport::dtls::Identity;
-use crate::transport::sip::driver::SipSocket;
-use crate::transport::sip::names::Resolver;
-use crate::transport::sip::sdp;
-use crate::transport::sip::transfer::TargetCall;
 
 /// State shared by the tasks of an engine's calls.
 pub(super) struct CallServices {
@@ -36,7 +37,9 @@ pub(super) struct CallServices {
     pub controls: Mutex<HashMap<CallNo, CallControl>>,
     /// Calls that are being made or live.
     pub live: AtomicUsize,
-    pub clock: crate::clock::Clock,
+    /// Told when the last of them is over.
+    pub idle: Notify,
+    pub clock: ringer_base::clock::Clock,
     /// Threads for everything that is not bound to the time of audio.
     pub runtime: Handle,
     /// Certificate for handshakes that bring keys of secure RTP.
@@ -48,7 +51,9 @@ pub(super) struct CallPermit(Arc<CallServices>);
 
 impl Drop for CallPermit {
     fn drop(&mut self) {
-        self.0.live.fetch_sub(1, Ordering::Relaxed);
+        if self.0.live.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.idle.notify_waiters();
+        }
     }
 }
 
@@ -67,8 +72,22 @@ impl CallServices {
     /// [`PlaceError::Full`] when there are `max_calls` calls.
     pub fn permit(self: &Arc<Self>) -> Result<CallPermit, PlaceError> {
         let permit = CallPermit(self.clone());
-        let before = self.live.fetch_add(1, Ordering::Relaxed);
+        let before = self.live.fetch_add(1, Ordering::SeqCst);
         if before >= self.config.max_calls { Err(PlaceError::Full) } else { Ok(permit) }
+    }
+
+    /// Waits until no call is being made or live.
+    pub async fn wait_idle(&self) {
+        let mut idle = pin!(self.idle.notified());
+        loop {
+            // From here on no news is missed.
+            idle.as_mut().enable();
+            if self.live.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            idle.as_mut().await;
+            idle.set(self.idle.notified());
+        }
     }
 
     /// Returns the offer with keys of its own, of both kinds, where the call has secure RTP.

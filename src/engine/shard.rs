@@ -25,22 +25,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::thread::Thread;
 use std::time::Duration;
 
+use ringer_base::clock::monotonic;
+use ringer_base::config::SymmetricRtp;
 use ringer_media::call::{
     Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, EventKind, Input, MediaChannel,
     Output, Sent, Signal,
 };
 use ringer_media::time::Time;
+use ringer_transport::dtls::{QueueWriter, is_dtls};
+use ringer_transport::path::MediaPath;
+use ringer_transport::sockets::{Batch, KernelClock, Stranger};
 use rtrb::{Consumer, Producer};
 
 use super::lateness::Lateness;
 use super::pace::{MEDIA_PRIORITY, prefer_timing, sleep_until};
 use super::packet_tap::PacketTap;
 use super::recording_ring::{RecordingRing, RecordingRings};
-use crate::clock::monotonic;
-use crate::config::SymmetricRtp;
-use crate::transport::dtls::{QueueWriter, is_dtls};
-use crate::transport::path::MediaPath;
-use crate::transport::sockets::{Batch, KernelClock, Stranger};
 
 /// Phases of a tick.
 const SLOTS: usize = 20;

@@ -24,6 +24,7 @@ use ringer_media::call::{EndReason, Ending};
 use ringer_media::netem::NetemSpec;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
+use ringer_provider::Synthesizer;
 
 use self::host::Host;
 use self::network::Network;
@@ -31,7 +32,6 @@ use self::redirector::Redirector;
 use self::script::Script;
 use self::stream::Streams;
 use super::{Destination, Placement, TimelineEntry};
-use crate::provider::Synthesizer;
 
 /// SIP addresses of the two sides, of the proxy and of the target of transfers: from the range for documentation (RFC 5737).
 const CALLER: SocketAddr = sip_address(1);

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::clock::Clock;
 use ringer_media::netem::NetemSpec;
+use ringer_provider::Synthesizer;
+use ringer_transport::peer::PeerInfo;
 use tokio::sync::mpsc;
 
 use super::sim::{self, Faults, Sim};
 use super::{CallControl, CallHandle, CallReport, CallUpdate, Destination, PlaceError, Placement, SipDial};
-use crate::clock::Clock;
-use crate::provider::Synthesizer;
-use crate::transport::port::PeerInfo;
 
 /// Makes the side that is called, of the address and the caller.
 pub type Answerer = Arc<dyn Fn(&str, &Placement) -> Placement + Send + Sync>;
@@ -30,7 +30,7 @@ pub(super) fn place(
     answer: &Answerer,
     synthesizer: Arc<dyn Synthesizer>,
     clock: Clock,
-    tasks: &crate::tasks::Tasks,
+    tasks: &ringer_base::tasks::Tasks,
     room: impl Send + 'static,
 ) -> Result<CallHandle, PlaceError> {
     let Destination::Sip(dial) = &placement.destination else {

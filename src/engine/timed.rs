@@ -5,10 +5,10 @@ use std::future::Future;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ringer_base::tasks::Tasks;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::pace::{CHANNEL_PRIORITY, prefer_timing};
-use crate::tasks::Tasks;
 
 /// Most threads for channels.
 const MOST_THREADS: usize = 2;

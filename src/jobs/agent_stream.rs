@@ -13,7 +13,7 @@ use crate::model::Object;
 use crate::queue::CallJob;
 use crate::service::StreamGoal;
 use crate::tasks::Tasks;
-use crate::transport::port::{Incoming, IncomingChannel};
+use crate::transport::incoming::{Incoming, IncomingChannel};
 use crate::transport::websocket::Role;
 use crate::transport::websocket::link::{Link, LinkLimits};
 use crate::transport::websocket::listen::IncomingSocket;

@@ -15,7 +15,8 @@ use crate::model::error_code::ErrorCode;
 use crate::model::status::ResultStatus;
 use crate::queue::CallJob;
 use crate::service::{Begin, CallOutcome, Circumstances, Ended, Obstacle, Placed};
-use crate::transport::port::{Incoming, Refusal};
+use crate::transport::incoming::Incoming;
+use crate::transport::peer::Refusal;
 
 /// Holds the conversation of a result, when it still waits for one.
 pub(super) async fn run(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {

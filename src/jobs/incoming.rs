@@ -13,7 +13,8 @@ use crate::error::Result;
 use crate::model::Object;
 use crate::service::{InboundAddress, Reached};
 use crate::tasks::Tasks;
-use crate::transport::port::{Incoming, Refusal};
+use crate::transport::incoming::Incoming;
+use crate::transport::peer::Refusal;
 use crate::transport::sip::address::called_user;
 
 /// Time that an unanswered call rings.

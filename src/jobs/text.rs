@@ -97,7 +97,7 @@ impl TextWork<'_> {
             Err(obstacle) => return self.refuse(from, obstacle).await.map(|()| Left::Done),
         };
         let (hangup, hangups) = mpsc::channel(4);
-        self.workshop.running.begin(id, CallControl { hangup });
+        self.workshop.running.begin(id, CallControl::new(hangup));
         let left = catch_panic(Box::pin(self.hold_placed(from, placed, hangups))).await;
         self.workshop.running.end(id);
         left

@@ -34,7 +34,6 @@ mod summary;
 mod transcript;
 mod turn_list;
 mod unheard;
-pub mod warnings;
 mod words;
 mod yielding;
 

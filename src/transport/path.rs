@@ -1,12 +1,12 @@
 //! Media of a call as its media thread reads and writes them: UDP sockets, or rings of frames to a task that speaks a message
 //! protocol, or rings of packets to the task of a peer connection.
 
+use ringer_base::config::SymmetricRtp;
 use ringer_media::call::Quality;
 use ringer_media::packet_rings::PacketRings;
 use ringer_media::rings::FrameRings;
 
 use super::sockets::MediaSockets;
-use crate::config::SymmetricRtp;
 
 /// Media of one call, as a media thread sees it.
 pub enum MediaPath {

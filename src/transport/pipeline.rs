@@ -14,12 +14,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-pub(crate) use self::session::hung_up;
+pub use self::session::hung_up;
 pub use self::session::{Order, Pipeline, PipelineEnd, PipelineNews, start};
 pub use self::wire::{Answer, OfferRequest, PatchRequest, Started, read_offer};
+use ringer_base::config::{DEFAULT_ANSWER_S, Secret};
+
 use super::webrtc::PeerFault;
-use crate::config::{DEFAULT_ANSWER_S, Secret};
-use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
+use crate::fault::FaultKind;
 
 /// Attempts of each request.
 pub const ATTEMPTS: u32 = 3;
@@ -119,18 +120,17 @@ pub struct PipelineFault {
 }
 
 impl PipelineFault {
-    /// Returns the code that a result ends by.
-    pub fn code(&self) -> ErrorCode {
-        let platform = |fault| ErrorCode::Platform(Platform::P2, fault);
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> FaultKind {
         match (&self.reason, self.step) {
-            (Reason::Local(_), Step::Start | Step::Offer) => ErrorCode::BridgePreStartFailed,
-            (Reason::Local(_), Step::Call) => ErrorCode::InternalError,
-            (Reason::Room, _) => ErrorCode::ConnectionNotSupported,
-            (Reason::Agent(_), _) => platform(PlatformFault::AgentError),
-            (Reason::Status(401 | 403), Step::Start | Step::Offer) => platform(PlatformFault::AuthFailed),
-            (Reason::Status(429), Step::Start | Step::Offer) => ErrorCode::CustomerConcurrencyLimit,
-            (_, Step::Start) => platform(PlatformFault::SessionSetupFailed),
-            (_, Step::Offer | Step::Call) => ErrorCode::P2ConnectionFailed,
+            (Reason::Local(_), Step::Start | Step::Offer) => FaultKind::OwnBeforeCall,
+            (Reason::Local(_), Step::Call) => FaultKind::OwnInCall,
+            (Reason::Room, _) => FaultKind::PipelineRoom,
+            (Reason::Agent(_), _) => FaultKind::PipelineAgent,
+            (Reason::Status(401 | 403), Step::Start | Step::Offer) => FaultKind::PipelineAuth,
+            (Reason::Status(429), Step::Start | Step::Offer) => FaultKind::Busy,
+            (_, Step::Start) => FaultKind::PipelineSetup,
+            (_, Step::Offer | Step::Call) => FaultKind::PipelineConnect,
         }
     }
 
@@ -180,30 +180,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failure_has_its_code() {
-        let check = |step, reason: Reason, code: &str, is_passing| {
+    fn every_failure_has_its_kind() {
+        let check = |step, reason: Reason, kind: FaultKind, is_passing| {
             let fault = PipelineFault { step, reason };
-            assert_eq!((fault.code().as_str(), fault.is_passing()), (code, is_passing), "{fault}");
+            assert_eq!((fault.kind(), fault.is_passing()), (kind, is_passing), "{fault}");
         };
         use Step::{Call, Offer, Start};
-        for (step, failed) in [(Start, "P2_SESSION_SETUP_FAILED"), (Offer, "P2_CONNECTION_FAILED")] {
-            check(step, Reason::Status(401), "P2_AUTH_FAILED", false);
-            check(step, Reason::Status(403), "P2_AUTH_FAILED", false);
-            check(step, Reason::Status(429), "CUSTOMER_CONCURRENCY_LIMIT", false);
+        for (step, failed) in [(Start, FaultKind::PipelineSetup), (Offer, FaultKind::PipelineConnect)] {
+            check(step, Reason::Status(401), FaultKind::PipelineAuth, false);
+            check(step, Reason::Status(403), FaultKind::PipelineAuth, false);
+            check(step, Reason::Status(429), FaultKind::Busy, false);
             check(step, Reason::Status(404), failed, false);
             check(step, Reason::Status(500), failed, true);
             check(step, Reason::NoAnswer("no connection within 5000 ms".into()), failed, true);
             // It may have started a pipeline.
             check(step, Reason::Late(Duration::from_secs(60)), failed, false);
             check(step, Reason::Unusable("is no JSON".into()), failed, false);
-            check(step, Reason::Local("no socket".into()), "BRIDGE_PRE_START_FAILED", false);
+            check(step, Reason::Local("no socket".into()), FaultKind::OwnBeforeCall, false);
         }
-        check(Start, Reason::Room, "CONNECTION_NOT_SUPPORTED", false);
-        check(Offer, Reason::Peer(PeerFault::NoAudio), "P2_CONNECTION_FAILED", false);
-        check(Offer, Reason::Peer(PeerFault::Failed), "P2_CONNECTION_FAILED", true);
-        check(Call, Reason::Peer(PeerFault::Failed), "P2_CONNECTION_FAILED", true);
-        check(Call, Reason::Status(401), "P2_CONNECTION_FAILED", false);
-        check(Call, Reason::Agent("no key".into()), "P2_AGENT_ERROR", false);
-        check(Call, Reason::Local("no socket".into()), "INTERNAL_ERROR", false);
+        check(Start, Reason::Room, FaultKind::PipelineRoom, false);
+        check(Offer, Reason::Peer(PeerFault::NoAudio), FaultKind::PipelineConnect, false);
+        check(Offer, Reason::Peer(PeerFault::Failed), FaultKind::PipelineConnect, true);
+        check(Call, Reason::Peer(PeerFault::Failed), FaultKind::PipelineConnect, true);
+        check(Call, Reason::Status(401), FaultKind::PipelineConnect, false);
+        check(Call, Reason::Agent("no key".into()), FaultKind::PipelineAgent, false);
+        check(Call, Reason::Local("no socket".into()), FaultKind::OwnInCall, false);
     }
 }

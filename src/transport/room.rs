@@ -21,7 +21,7 @@ use std::time::Duration;
 pub use self::data::DataCounts;
 pub use self::fault::{Credentials, Reason, RoomFault, RoomTerms, Step};
 pub use self::session::{Joined, Order, RoomCall, RoomEnd, RoomNews};
-use crate::config::Secret;
+use ringer_base::config::Secret;
 
 /// A room and everything that is needed to join it.
 #[derive(Clone, Debug)]

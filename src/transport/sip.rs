@@ -2,10 +2,12 @@
 
 pub mod address;
 mod connection;
+pub mod dialog;
 pub mod driver;
 mod line;
 pub mod media_names;
 pub mod names;
+pub mod order;
 pub mod port;
 pub mod registration;
 pub mod sdp;

@@ -12,10 +12,10 @@ use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use ringer_base::config::SymmetricRtp;
 use ringer_media::time::Time;
 
 use super::strangers::Strangers;
-use crate::config::SymmetricRtp;
 
 /// Datagrams read by one system call.
 const BATCH: usize = 8;
@@ -343,7 +343,7 @@ pub struct KernelClock {
 impl KernelClock {
     /// Reads the offset between both clocks.
     pub fn new() -> KernelClock {
-        KernelClock { offset_ns: offset_ns(), read_at: crate::clock::monotonic() }
+        KernelClock { offset_ns: offset_ns(), read_at: ringer_base::clock::monotonic() }
     }
 
     /// Reads both clocks again when a second has passed.
@@ -375,8 +375,8 @@ impl Default for KernelClock {
 }
 
 fn offset_ns() -> i128 {
-    let before = crate::clock::monotonic().0;
-    let wall = crate::clock::realtime_ns();
-    let after = crate::clock::monotonic().0;
+    let before = ringer_base::clock::monotonic().0;
+    let wall = ringer_base::clock::realtime_ns();
+    let after = ringer_base::clock::monotonic().0;
     i128::from(wall) - i128::from(before.midpoint(after))
 }

@@ -25,9 +25,10 @@ pub use self::description::{Kind, Remote, read_description};
 pub use self::peer::Peer;
 pub use self::pump::{Bell, Pump, PumpFigures};
 
-use crate::config::{self, Secret};
-use crate::provider::guard::Guard;
-use crate::tasks::Tasks;
+use ringer_base::config;
+use ringer_base::config::Secret;
+use ringer_base::guard::Guard;
+use ringer_base::tasks::Tasks;
 
 /// Bytes of the longest session description that is read.
 pub const MAX_SDP: usize = 64 << 10;

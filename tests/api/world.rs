@@ -17,7 +17,7 @@ use ringer::provider::{LanguageModel, Recognizer};
 use ringer::service::{LiveCalls, NoLiveCalls, Running, Service, Settings};
 use ringer::store::Store;
 use ringer::tasks::Tasks;
-use ringer::transport::port::Incoming;
+use ringer::transport::incoming::Incoming;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;

@@ -11,7 +11,7 @@ use ringer::jobs::Workshop;
 use ringer::provider::LanguageModel;
 use ringer::provider::fake::FakeSynthesizer;
 use ringer::service::{Placer, Running, Service};
-use ringer::transport::port::Incoming;
+use ringer::transport::incoming::Incoming;
 use ringer::transport::sip::names::Resolver;
 use ringer::transport::sip::transfer::Forwarding;
 use ringer_media::measure::ProbeTimes;

@@ -13,7 +13,7 @@ use ringer::engine::{
 use ringer::human::{self, Profile};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{Synthesizer, Voice, VoiceWanted};
-use ringer::transport::port::Incoming;
+use ringer::transport::incoming::Incoming;
 use ringer::transport::sip::tls::TlsSettings;
 use ringer::transport::sip::transfer::Forwarding;
 use ringer_media::call::{CallSpec, Opening};

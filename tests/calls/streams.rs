@@ -8,7 +8,7 @@ use ringer::config::SipListen;
 use ringer::engine::{CallReport, CallUpdate, Engine, Speech};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::tls::Roots;
-use ringer::transport::port::Incoming;
+use ringer::transport::incoming::Incoming;
 use ringer::transport::sip::tls::{Identity, TlsSettings};
 use ringer_media::call::{EndReason, RemoteKind};
 use tempfile::TempDir;

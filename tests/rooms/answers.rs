@@ -9,6 +9,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Method, Request, StatusCode};
 use futures_util::future::BoxFuture;
 use ringer::agent::pipeline::{AnsweredCall, Offers, router};
+use ringer::transport::fault::FaultKind;
 use ringer::transport::pipeline::rtvi::RtviEvent;
 use ringer::transport::pipeline::{
     Order, Patience, Pipeline, PipelineEnd, PipelineFault, PipelineNews, PipelineTarget, Start,
@@ -136,15 +137,15 @@ pub fn with_lines(sdp: &str, count: usize, first: bool, address: &str) -> String
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_answers_have_a_clear_end() {
-    let failed = "P2_CONNECTION_FAILED";
+    let failed = FaultKind::PipelineConnect;
     let slow: Answering = Arc::new(|_, _| Box::pin(std::future::pending()));
     let wrong_certificate = |sdp: String| {
         let at = sdp.find("sha-256 ").expect("a fingerprint") + 8;
         format!("{}{}{}", &sdp[..at], if sdp[at..].starts_with("00") { "01" } else { "00" }, &sdp[at + 2..])
     };
-    let cases: Vec<(&str, Answering, &str, usize, &str)> = vec![
-        ("401", fixed_answer(401, ""), "P2_AUTH_FAILED", 1, "it answered 401"),
-        ("429", fixed_answer(429, ""), "CUSTOMER_CONCURRENCY_LIMIT", 1, "it answered 429"),
+    let cases: Vec<(&str, Answering, FaultKind, usize, &str)> = vec![
+        ("401", fixed_answer(401, ""), FaultKind::PipelineAuth, 1, "it answered 401"),
+        ("429", fixed_answer(429, ""), FaultKind::Busy, 1, "it answered 429"),
         ("404", fixed_answer(404, ""), failed, 1, "it answered 404"),
         ("500", fixed_answer(500, ""), failed, 3, "it answered 500"),
         ("302", fixed_answer(302, ""), failed, 1, "it answered 302"),
@@ -178,10 +179,10 @@ async fn bad_answers_have_a_clear_end() {
         ("long", changed_answer(|sdp| format!("{sdp}a=x:{}\r\n", "y".repeat(70_000))), failed, 1, "more than 65536"),
         ("nowhere", nowhere(), failed, 1, "no usable candidate: 0 used, 1 at addresses that are not allowed"),
     ];
-    let all = cases.into_iter().map(|(name, answering, code, times, why)| async move {
+    let all = cases.into_iter().map(|(name, answering, kind, times, why)| async move {
         let (done, asked) = open_at(answering, false).await;
         let Err(fault) = done else { panic!("{name}: it is connected") };
-        assert_eq!((fault.code().as_str(), asked), (code, times), "{name}: {fault}");
+        assert_eq!((fault.kind(), asked), (kind, times), "{name}: {fault}");
         assert!(fault.to_string().contains(why), "{name}: {fault}");
         assert!(fault.to_string().starts_with("offer to the pipeline: "), "{name}: {fault}");
     });
@@ -190,15 +191,15 @@ async fn bad_answers_have_a_clear_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_fails_has_a_code_of_its_own() {
-    for (answering, code, times) in [
-        (fixed_answer(403, ""), "P2_AUTH_FAILED", 1),
-        (fixed_answer(429, ""), "CUSTOMER_CONCURRENCY_LIMIT", 1),
-        (fixed_answer(500, ""), "P2_SESSION_SETUP_FAILED", 3),
-        (fixed_answer(200, r#"{"url":"wss://rooms.example","token":"t"}"#), "CONNECTION_NOT_SUPPORTED", 1),
+    for (answering, kind, times) in [
+        (fixed_answer(403, ""), FaultKind::PipelineAuth, 1),
+        (fixed_answer(429, ""), FaultKind::Busy, 1),
+        (fixed_answer(500, ""), FaultKind::PipelineSetup, 3),
+        (fixed_answer(200, r#"{"url":"wss://rooms.example","token":"t"}"#), FaultKind::PipelineRoom, 1),
     ] {
         let (done, asked) = open_at(answering, true).await;
-        let Err(fault) = done else { panic!("{code}: it is connected") };
-        assert_eq!((fault.code().as_str(), asked), (code, times), "{fault}");
+        let Err(fault) = done else { panic!("{kind:?}: it is connected") };
+        assert_eq!((fault.kind(), asked), (kind, times), "{fault}");
         assert!(fault.to_string().starts_with("start of the pipeline: "), "{fault}");
     }
 }

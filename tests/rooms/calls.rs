@@ -162,7 +162,7 @@ async fn a_call_goes_on_over_another_connection_once() {
     let events = names(&report).join(" ");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::ConnectionLost), "{events}");
     let remote = report.ending.remote.as_ref().expect("it was lost");
-    assert_eq!(remote.pipeline_code(), Some("P2_CONNECTION_FAILED"), "{remote:?}");
+    assert_eq!(remote.pipeline_code(), Some("pipeline_connect"), "{remote:?}");
     assert!(
         has(&report, "connection_restarts") && has(&report, "connection_restarted"),
         "{:?}",
@@ -223,7 +223,7 @@ async fn a_pipeline_at_an_address_that_is_not_allowed_is_not_asked() {
     placement.destination.set_guard(Guard::new(false));
     let report = stage.call(placement).await.expect("there is room");
     let remote = report.ending.remote.expect("it was refused");
-    assert_eq!((report.ending.connected, remote.pipeline_code()), (false, Some("P2_CONNECTION_FAILED")));
+    assert_eq!((report.ending.connected, remote.pipeline_code()), (false, Some("pipeline_connect")));
     assert!(remote.text.contains("not allowed"), "{}", remote.text);
     stage.engine.stop().await;
 }

@@ -166,7 +166,7 @@ async fn a_room_at_an_address_that_is_not_allowed_is_not_joined() {
     placement.destination.set_guard(Guard::new(false));
     let report = stage.call(placement).await.expect("there is room");
     let remote = report.ending.remote.expect("it was refused");
-    assert_eq!((report.ending.connected, remote.pipeline_code()), (false, Some("P1_BRIDGE_CONNECT_FAILED")));
+    assert_eq!((report.ending.connected, remote.pipeline_code()), (false, Some("room_connect")));
     let words = "join of the room: the address of the room server points to a host that is not allowed";
     assert_eq!(remote.text, words);
     stage.engine.stop().await;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ringer::config::Secret;
 use ringer::provider::guard::Guard;
+use ringer::transport::fault::FaultKind;
 use ringer::transport::news::NewsSender;
 use ringer::transport::room::data::{DataEvent, ToolCall};
 use ringer::transport::room::messages::{DisconnectReason, LeaveAction, Permission, Request, Response, TrackSource};
@@ -294,7 +295,7 @@ async fn lost_connections_come_back() {
     server.change(|behaviour| behaviour.refusal = Some((503, "try later")));
     server.cut_line(OWN);
     let RoomEnd::Failed(fault) = guest.wait_ended().await else { panic!("it was lost") };
-    assert_eq!(fault.code().as_str(), "BRIDGE_DISCONNECTED");
+    assert_eq!(fault.kind(), FaultKind::RoomLost);
     assert!(fault.to_string().contains("did not come back"), "{fault}");
 }
 
@@ -314,58 +315,58 @@ async fn every_end_of_the_server_is_an_end() {
             RoomDeleted | RoomClosed | ParticipantRemoved => assert_eq!(end, RoomEnd::AgentLeft, "{reason:?}"),
             _ => {
                 let RoomEnd::Failed(fault) = end else { panic!("{reason:?}: {end:?}") };
-                assert_eq!(fault.code().as_str(), "BRIDGE_DISCONNECTED", "{reason:?}");
+                assert_eq!(fault.kind(), FaultKind::RoomLost, "{reason:?}");
                 assert!(fault.to_string().starts_with("connection to the room: the server ended it "), "{fault}");
             }
         }
     }
 }
 
-/// Calls that never come about: the code, and the words.
+/// Calls that never come about: the kind of the failure, and the words.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_becomes_of_rooms_that_cannot_be_joined() {
     let server = RoomServer::start().await;
     let soon = Patience { agent: Duration::from_millis(300), ..patient() };
-    let check = async |target: RoomTarget, patience: Patience, code: &str, words: &str| {
+    let check = async |target: RoomTarget, patience: Patience, kind: FaultKind, words: &str| {
         let end = open(target, patience).await.err();
         let Some(RoomEnd::Failed(fault)) = end else { panic!("{words}: {end:?}") };
-        assert_eq!((fault.code().as_str(), fault.to_string().as_str()), (code, words));
+        assert_eq!((fault.kind(), fault.to_string().as_str()), (kind, words));
     };
     let url = server.url.as_str();
     let with_token = |token: String| RoomTarget { token: Secret::new(token), ..target(url) };
     let expired = "join of the room: the server answered 401: invalid token: token is expired (exp)";
-    check(with_token(token(OWN, Duration::ZERO)), soon, "P1_AUTH_FAILED", expired).await;
+    check(with_token(token(OWN, Duration::ZERO)), soon, FaultKind::RoomAuth, expired).await;
     let none = "join of the room: the server answered 401: no permissions to access the room";
-    check(with_token(String::new()), soon, "P1_AUTH_FAILED", none).await;
-    for (status, words, code, expect) in [
-        (403, "not allowed", "P1_AUTH_FAILED", "join of the room: the server answered 403: not allowed"),
+    check(with_token(String::new()), soon, FaultKind::RoomAuth, none).await;
+    for (status, words, kind, expect) in [
+        (403, "not allowed", FaultKind::RoomAuth, "join of the room: the server answered 403: not allowed"),
         (
             429,
             "room has exceeded its max participants",
-            "CUSTOMER_CONCURRENCY_LIMIT",
+            FaultKind::Busy,
             "join of the room: the server answered 429: room has exceeded its max participants",
         ),
-        (503, "no node", "P1_BRIDGE_CONNECT_FAILED", "join of the room: the server answered 503: no node"),
+        (503, "no node", FaultKind::RoomConnect, "join of the room: the server answered 503: no node"),
     ] {
         server.change(|behaviour| behaviour.refusal = Some((status, words)));
-        check(target(url), soon, code, expect).await;
+        check(target(url), soon, kind, expect).await;
     }
     server.change(|behaviour| behaviour.refusal = None);
     let elsewhere = "join of the room: the server answered 404: it may be no room server";
-    check(target(&format!("{url}/elsewhere")), soon, "P1_BRIDGE_CONNECT_FAILED", elsewhere).await;
+    check(target(&format!("{url}/elsewhere")), soon, FaultKind::RoomConnect, elsewhere).await;
     let scheme =
         "join of the room: the address of the room server begins with none of ws://, wss://, http:// and https://";
-    check(target("ftp://127.0.0.1"), soon, "P1_BRIDGE_CONNECT_FAILED", scheme).await;
+    check(target("ftp://127.0.0.1"), soon, FaultKind::RoomConnect, scheme).await;
     let absent = "wait for the agent: no agent joined the room within 0.3 s";
-    check(target(url), soon, "NO_ANSWER", absent).await;
+    check(target(url), soon, FaultKind::RoomNoAgent, absent).await;
     let rights = Permission { can_subscribe: true, can_publish: false, can_publish_data: true };
     server.change(|behaviour| behaviour.rights = Some(rights));
     let right = "join of the room: the token does not allow to publish audio";
-    check(target(url), soon, "P1_AUTH_FAILED", right).await;
+    check(target(url), soon, FaultKind::RoomAuth, right).await;
     server.change(|behaviour| behaviour.rights = None);
     let _silent = official(&server, "agent-1", &["--late"]).await;
     let mute = "wait for the agent: the agent is in the room and published no audio within 0.3 s";
-    check(target(url), soon, "NO_ANSWER", mute).await;
+    check(target(url), soon, FaultKind::RoomNoAgent, mute).await;
 }
 
 /// Media of a server that come from an address that is not allowed, and that it named in vain: the path is learned by a check.
@@ -378,7 +379,7 @@ async fn an_address_that_is_learned_in_a_room_is_judged_by_the_guard() {
         let end = open_with(target(&server.url), PeerSettings { guard, ..loopback() }, patient()).await.err();
         let Some(RoomEnd::Failed(fault)) = end else { panic!("{end:?}") };
         assert_eq!(fault.reason, Reason::Peer(PeerFault::NotAllowed(there)), "{fault}");
-        assert_eq!(fault.code().as_str(), "P1_BRIDGE_CONNECT_FAILED");
+        assert_eq!(fault.kind(), FaultKind::RoomConnect);
     }
 }
 

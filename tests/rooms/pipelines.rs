@@ -6,6 +6,7 @@ use std::time::Duration;
 use ringer::config::Secret;
 use ringer::provider::guard::Guard;
 use ringer::provider::post::Poster;
+use ringer::transport::fault::FaultKind;
 use ringer::transport::news::NewsSender;
 use ringer::transport::pipeline::rtvi::{RtviEvent, ToolPhase};
 use ringer::transport::pipeline::{Order, Patience, Pipeline, PipelineEnd, PipelineNews, PipelineTarget, Start};
@@ -167,6 +168,6 @@ async fn a_cut_connection_is_made_anew_once() {
     assert_eq!(seen["connections"], 1);
     bot.post("/cut").await;
     let PipelineEnd::Failed(fault) = call.wait_ended().await else { panic!("it was lost twice") };
-    assert_eq!(fault.code().as_str(), "P2_CONNECTION_FAILED");
+    assert_eq!(fault.kind(), FaultKind::PipelineConnect);
     assert_eq!(fault.to_string(), "connection to the pipeline: the connection failed");
 }

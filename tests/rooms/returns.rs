@@ -88,7 +88,7 @@ async fn a_lost_agent_is_a_lost_connection_from_its_last_moment_on() {
     let events = names(&report);
     assert_eq!(report.ending.reason, EndReason::ConnectionLost, "{events:?}");
     let remote = report.ending.remote.as_ref().expect("it is told");
-    assert_eq!(remote.pipeline_code(), Some("BRIDGE_DISCONNECTED"), "{}", remote.text);
+    assert_eq!(remote.pipeline_code(), Some("room_lost"), "{}", remote.text);
     assert_eq!(events.last().copied(), Some("call.ended"), "{events:?}");
     let end = report.timeline.last().map(|entry| entry.sample).expect("it has events");
     assert_eq!(end, report.ending.samples, "it ended when the agent was gone");

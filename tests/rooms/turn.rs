@@ -124,11 +124,7 @@ async fn a_call_gets_through_a_relay_alone() {
     refused.destination = Destination::Pipeline(Box::new(dial("wrong")));
     let report = stage.call(refused).await.expect("there is room");
     let remote = report.ending.remote.expect("it was not connected");
-    assert_eq!(
-        (report.ending.connected, remote.pipeline_code()),
-        (false, Some("BRIDGE_PRE_START_FAILED")),
-        "{remote:?}"
-    );
+    assert_eq!((report.ending.connected, remote.pipeline_code()), (false, Some("own_before_call")), "{remote:?}");
     assert!(remote.text.contains("no relay of webrtc.turn"), "{}", remote.text);
     stage.engine.stop().await;
 }

@@ -13,7 +13,7 @@ struct Package {
 }
 
 /// The packages below the root package, in their order.
-const PACKAGES: [Package; 10] = [
+const PACKAGES: [Package; 12] = [
     Package { folder: "sip", uses: &[], in_tests: &[] },
     Package { folder: "media", uses: &[], in_tests: &[] },
     Package { folder: "speech", uses: &[], in_tests: &["media"] },
@@ -23,11 +23,13 @@ const PACKAGES: [Package; 10] = [
     Package { folder: "src/store", uses: &["base", "model"], in_tests: &[] },
     Package { folder: "src/provider", uses: &["base", "media", "speech"], in_tests: &[] },
     Package { folder: "src/human", uses: &["base", "media", "provider", "syntax"], in_tests: &["model"] },
+    Package { folder: "src/transport", uses: &["base", "media", "sip", "syntax"], in_tests: &[] },
+    Package { folder: "src/engine", uses: &["base", "human", "media", "provider", "sip", "transport"], in_tests: &[] },
     Package { folder: "src/judge", uses: &["base", "human", "media", "model", "provider", "syntax"], in_tests: &[] },
 ];
 
 /// Names of the packages in `src`.
-pub const NAMES: [&str; 7] = ["base", "human", "judge", "model", "provider", "store", "syntax"];
+pub const NAMES: [&str; 9] = ["base", "engine", "human", "judge", "model", "provider", "store", "syntax", "transport"];
 
 /// Packages without IO, whose dependencies bring none either.
 const PURE: [&str; 3] = ["sip", "media", "src/syntax"];

@@ -36,7 +36,7 @@ impl RemoteEnd {
         if let EndDetail::WebSocket { status, .. } = self.detail { status } else { None }
     }
 
-    /// Returns the error code that the connection to a voice pipeline failed with.
+    /// Returns the name of the kind by which the connection to a voice pipeline or a media room failed.
     pub fn pipeline_code(&self) -> Option<&str> {
         if let EndDetail::Pipeline { code } = &self.detail { Some(code) } else { None }
     }
@@ -71,7 +71,7 @@ pub enum EndDetail {
     },
     /// Failure of the connection to a voice pipeline.
     Pipeline {
-        /// Error code of the result that its failure leads to.
+        /// Name of the kind of its failure.
         code: String,
     },
     /// End in a media room.

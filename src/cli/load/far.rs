@@ -27,9 +27,11 @@ use crate::engine::pace::{MEDIA_PRIORITY, prefer_timing, sleep_until};
 use crate::provider::canned::SPEECH;
 use crate::provider::guard::Guard;
 use crate::tasks::Tasks;
-use crate::transport::port::{Incoming, IncomingChannel, PortOutput, Refusal, ToPeer};
+use crate::transport::incoming::{Incoming, IncomingChannel};
+use crate::transport::peer::{PortOutput, Refusal};
 use crate::transport::room::access::RoomKey;
 use crate::transport::sip::driver::SipSocket;
+use crate::transport::sip::order::SipAction;
 use crate::transport::sip::port::SipPort;
 use crate::transport::sip::sdp;
 use crate::transport::sip::tls::TlsSettings;
@@ -190,8 +192,8 @@ async fn answer_all(
         port.answer();
         while let Some(output) = port.poll() {
             match output {
-                PortOutput::Send(ToPeer::Sip(order)) => socket.order(dialog.key, order).await,
-                PortOutput::Media(plan) => {
+                PortOutput::Act(SipAction::Send(order)) => socket.order(dialog.key, order).await,
+                PortOutput::Act(SipAction::Media(plan)) => {
                     let _ = orders.try_send(Order::Join { number, to: plan.rtp });
                 }
                 // It is called, and sent nowhere else.

@@ -1,12 +1,12 @@
 //! The language of the agent, followed in writing.
 
+use ringer_human::language::Found;
+use ringer_human::phrases::is_spoken;
 use ringer_media::call::{EventKind, Side};
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::PER_MS;
 
 use super::{Dialogue, Output, Turn};
-use crate::human::language::Found;
-use crate::human::phrases::is_spoken;
 
 impl Dialogue {
     /// Writes the agent's language from now on, once it is known to be another one.

@@ -7,9 +7,9 @@ use rtrb::Consumer;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
-use crate::engine::services::CallServices;
-use crate::engine::shard::FromShard;
-use crate::engine::wake::Wake;
+use crate::services::CallServices;
+use crate::shard::FromShard;
+use crate::wake::Wake;
 
 /// Hands messages of a media thread to the tasks of its calls, until the engine stops or nobody holds it any more. The thread rings
 /// `wake` when it ends.

@@ -1,10 +1,15 @@
 //! Engines and their threads end.
 
+use std::pin::pin;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Wake};
+
+use ringer_base::clock::Clock;
+use ringer_provider::fake::{FakeRecognizer, FakeSynthesizer};
+use ringer_transport::sip::names::Resolver;
+
 use super::*;
-use crate::clock::Clock;
-use crate::engine::named;
-use crate::provider::fake::{FakeRecognizer, FakeSynthesizer};
-use crate::transport::sip::names::Resolver;
+use crate::named;
 
 #[test]
 fn a_media_thread_ends_with_its_engine() {
@@ -19,13 +24,45 @@ fn a_media_thread_ends_with_its_engine() {
     assert_eq!(end.recv_timeout(std::time::Duration::from_secs(60)), Ok(true));
 }
 
-/// The tasks of an engine run on threads that outlive it, and must not hold it.
-#[tokio::test]
-async fn an_engine_that_nobody_holds_any_more_is_gone_with_its_threads() {
+async fn engine() -> (Engine, mpsc::Receiver<Incoming>) {
     let config = named::config("127.0.0.1:0", Resolver::default());
     let speech =
         Speech { synthesizer: Arc::new(FakeSynthesizer::default()), recognizer: Arc::new(FakeRecognizer::new(&[], 0)) };
-    let (engine, incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
+    Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port")
+}
+
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The end of the last call wakes an engine that stops; it does not look again and again.
+#[tokio::test]
+async fn an_engine_that_stops_is_told_of_the_end_of_its_last_call() {
+    let (engine, _incoming) = engine().await;
+    engine.services.wait_idle().await;
+    let [first, last] = [(); 2].map(|()| engine.services.permit().expect("a place"));
+    let woken = Arc::<Woken>::default();
+    let waker = woken.clone().into();
+    let mut context = Context::from_waker(&waker);
+    let mut waiting = pin!(engine.services.wait_idle());
+    assert!(waiting.as_mut().poll(&mut context).is_pending());
+    drop(first);
+    assert!(!woken.0.load(Ordering::Relaxed), "one is left");
+    drop(last);
+    assert!(woken.0.load(Ordering::Relaxed));
+    assert!(waiting.as_mut().poll(&mut context).is_ready());
+    assert_eq!(engine.live_calls(), 0);
+}
+
+/// The tasks of an engine run on threads that outlive it, and must not hold it.
+#[tokio::test]
+async fn an_engine_that_nobody_holds_any_more_is_gone_with_its_threads() {
+    let (engine, incoming) = engine().await;
     let (services, shared) = (Arc::downgrade(&engine.services), engine.services.shards[0].shared.clone());
     drop((engine, incoming));
     assert!(services.upgrade().is_none(), "a task holds the engine");

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use ringer_human::talk::{SENTENCES, talk};
 use ringer_media::frame::PER_MS;
 use ringer_media::seed::Seed;
-
-use crate::human::talk::{SENTENCES, talk};
-use crate::provider::{Failure, Synthesizer, VoiceWanted, whole_speech};
+use ringer_provider::{Failure, Synthesizer, VoiceWanted, whole_speech};
 
 /// Speech of each person at 16 kHz.
 pub(super) type People = Vec<Arc<[i16]>>;
@@ -54,8 +53,9 @@ pub(super) async fn people(language: &str, seed: Seed, synthesizer: &dyn Synthes
 
 #[cfg(test)]
 mod tests {
+    use ringer_provider::speech::EmbeddedSpeech;
+
     use super::*;
-    use crate::provider::speech::EmbeddedSpeech;
 
     #[tokio::test]
     async fn the_installed_programs_speak_for_everybody() {

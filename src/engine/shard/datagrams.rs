@@ -2,9 +2,9 @@
 
 use ringer_media::call::MediaChannel;
 use ringer_media::time::Time;
+use ringer_transport::path::MediaPath;
 
 use super::{CallNo, Shard};
-use crate::transport::path::MediaPath;
 
 impl Shard {
     /// Sends a datagram that is not of the call's making.

@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_human::{Fluency, Mind, SpeechPart};
 use ringer_media::call::{
     Call, CallSpec, Command, Effect, EffectId, Effected, EndReason, Ending, Event, EventKind, Input, MediaChannel,
     Output, Sent, Signal, TICK, Thought, Word,
@@ -23,8 +24,20 @@ use ringer_media::recording::{Layout, wav_header};
 use ringer_media::rtp::rtcp;
 use ringer_media::seed::{Seed, Stream};
 use ringer_media::time::Time;
+use ringer_provider::{Synthesizer, Voice, whole_speech};
 use ringer_sip::sdp::Offer;
 use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig};
+use ringer_transport::peer::{PortOutput, Refusal};
+use ringer_transport::sip::address::Address;
+use ringer_transport::sip::driver::mask;
+use ringer_transport::sip::media_names::Found;
+use ringer_transport::sip::names::Resolver;
+use ringer_transport::sip::order::{Lookup, SipAction, SipOrder};
+use ringer_transport::sip::port::SipPort;
+use ringer_transport::sip::sdp;
+use ringer_transport::sip::sdp::MediaPlan;
+use ringer_transport::sip::transfer::{Forwarding, TargetCall};
+use ringer_transport::websocket::SessionControl;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
@@ -35,20 +48,9 @@ use super::hearing::{Said, words};
 use super::network::{Arrived, Datagram};
 use super::script::{Action, Manner, SocketAction};
 use super::{START, Side};
-use crate::engine::following::Following;
-use crate::engine::timeline::Journal;
-use crate::engine::{Destination, Placement};
-use crate::human::{Fluency, Mind, SpeechPart};
-use crate::provider::{Synthesizer, Voice, whole_speech};
-use crate::transport::port::{Lookup, MediaPlan, PortOutput, Refusal, ToPeer};
-use crate::transport::sip::address::Address;
-use crate::transport::sip::driver::mask;
-use crate::transport::sip::media_names::Found;
-use crate::transport::sip::names::Resolver;
-use crate::transport::sip::port::{SipOrder, SipPort};
-use crate::transport::sip::sdp;
-use crate::transport::sip::transfer::{Forwarding, TargetCall};
-use crate::transport::websocket::SessionControl;
+use crate::following::Following;
+use crate::timeline::Journal;
+use crate::{Destination, Placement};
 
 /// Milliseconds that things take, drawn evenly from these.
 const THINKING_MS: (f64, f64) = (40.0, 120.0);

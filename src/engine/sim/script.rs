@@ -101,10 +101,11 @@ pub use self::branch::BranchAction;
 use self::expect::Expectation;
 pub use self::manner::Manner;
 pub(super) use self::socket::SocketAction;
+use ringer_base::config::Targets;
+use ringer_transport::websocket::Dialect;
+
 use self::words::Words;
 use super::Outcome;
-use crate::config::Targets;
-use crate::transport::websocket::Dialect;
 
 /// Longest file, in bytes.
 pub const MOST_BYTES: usize = 64 * 1024;

@@ -7,8 +7,7 @@ use std::time::Duration;
 use ringer_media::netem::{Loss, Losses, NetemSpec};
 use ringer_media::seed::{Seed, Stream as Draws};
 use ringer_media::time::Time;
-
-use crate::transport::websocket::Message;
+use ringer_transport::websocket::Message;
 
 /// Most bytes of a segment of TCP.
 const SEGMENT: usize = 1400;

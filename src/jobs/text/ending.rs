@@ -4,9 +4,9 @@ use super::super::call::languages;
 use super::TextWork;
 use crate::engine::TimelineEntry;
 use crate::engine::dialogue::DialogueEnd;
+use crate::engine::warnings::timeline_warnings;
 use crate::error::Result;
 use crate::judge;
-use crate::judge::warnings::timeline_warnings;
 use crate::model::Object;
 use crate::service::{CallOutcome, Ended};
 

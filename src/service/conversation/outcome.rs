@@ -1,6 +1,7 @@
 //! Outcome of a conversation that is over, as its result states it: error, who ended it, figures and whether they can be
 //! trusted, notes and warnings. Pure.
 
+mod channel_fault;
 mod ending;
 mod quality;
 
@@ -9,6 +10,7 @@ use ringer_media::frame::PER_MS;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub(in crate::service) use self::channel_fault::code_of;
 use self::ending::{Verdict, verdict};
 use self::quality::{impairment, quality};
 use super::verdict::of_error;
@@ -23,7 +25,7 @@ use crate::model::status::{EndedBy, ResultStatus};
 use crate::model::time::Timestamp;
 use crate::model::verdict::VerdictWord;
 use crate::service::Service;
-use crate::transport::websocket::port::AgentError;
+use crate::transport::peer::AgentError;
 
 /// Message of a call to which nothing came back at all.
 const UNHEARD_OF: &str = "Nothing came back within ringing_timeout: it is not known whether the agent was reached";

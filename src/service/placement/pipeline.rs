@@ -9,6 +9,7 @@ use crate::model::agent::ConnectionType;
 use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
+use crate::service::conversation::outcome::code_of;
 use crate::service::{Service, Settings};
 use crate::transport::pipeline::{Patience, PipelineTarget, Start, Started, start};
 use crate::transport::room::{self, Credentials, RoomTarget, RoomTerms};
@@ -58,7 +59,7 @@ impl Service {
         let guard = dial.guard.clone().unwrap_or_else(|| Guard::new(self.settings.allow_private_agents));
         let poster = Poster::new(guard.trusting(&self.settings.roots), dial.patience.request);
         let started = start(&dial.target, &begins, &poster, dial.patience).await;
-        match started.map_err(|fault| Obstacle::new(fault.code(), fault.to_string()))? {
+        match started.map_err(|fault| Obstacle::new(code_of(fault.kind()), fault.to_string()))? {
             Started::Pipeline { base_url, key } => {
                 let target = &mut dial.target;
                 (target.base_url, target.api_key, target.start) = (base_url, key, None);

@@ -18,6 +18,7 @@ use crate::model::result::ResultDoc;
 use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
 use crate::service::conversation::facts::spoken_facts;
+use crate::service::conversation::outcome::code_of;
 use crate::service::library::folders::stored_integrations;
 use crate::service::{Service, Settings, WEBHOOK_PATIENCE};
 use crate::transport::room::access::{AccessFault, Admission, RoomKey, RoomServer, TokenServer, Visit, join_token};
@@ -125,7 +126,7 @@ pub(super) fn draw() -> u32 {
 }
 
 fn obstacle(fault: &AccessFault) -> Obstacle {
-    Obstacle::new(fault.code(), fault.text(Credentials::Integration))
+    Obstacle::new(code_of(fault.kind()), fault.text(Credentials::Integration))
 }
 
 impl Service {

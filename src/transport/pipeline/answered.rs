@@ -10,11 +10,9 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::{Order, PipelineEnd, PipelineFault, PipelineNews, Reason, Step};
-use crate::transport::keys::{MAX_KEYS, keys_of};
-use crate::transport::news::NewsSender;
-use crate::transport::webrtc::{
-    ChannelId, ChannelNews, MediaPeer, Peer, PeerFault, PeerFigures, PeerState, PeerStreams, Pump,
-};
+use crate::keys::{MAX_KEYS, keys_of};
+use crate::news::NewsSender;
+use crate::webrtc::{ChannelId, ChannelNews, MediaPeer, Peer, PeerFault, PeerFigures, PeerState, PeerStreams, Pump};
 
 /// Version of RTVI that is spoken.
 const VERSION: &str = "2.2.0";

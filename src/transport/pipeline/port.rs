@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 use self::tools::Tools;
 use super::rtvi::RtviEvent;
 use super::{Order, PipelineEnd, PipelineFault, PipelineNews, Reason};
-use crate::transport::port::{PeerInfo, PortOutput, ToPeer};
-use crate::transport::websocket::port::{AgentError, without_secrets};
+use crate::peer::{AgentError, PeerInfo, PortOutput, without_secrets};
 
 /// Most events of the other side that go into a timeline.
 const MAX_EVENTS: usize = 5000;
@@ -76,7 +75,7 @@ pub struct PipelinePort {
     /// The same moment on both clocks.
     epoch: (Time, i64),
     now: Time,
-    out: VecDeque<PortOutput>,
+    out: VecDeque<PortOutput<Order>>,
     peer: PeerInfo,
     tools: Tools,
     events: usize,
@@ -240,7 +239,7 @@ impl PipelinePort {
     }
 
     /// Returns the next output.
-    pub fn poll(&mut self) -> Option<PortOutput> {
+    pub fn poll(&mut self) -> Option<PortOutput<Order>> {
         self.out.pop_front()
     }
 
@@ -308,7 +307,7 @@ impl PipelinePort {
             Reason::Status(_) | Reason::Unusable(_) | Reason::Room | Reason::Agent(_) => RemoteKind::Refused,
             Reason::NoAnswer(_) | Reason::Late(_) | Reason::Local(_) | Reason::Peer(_) => RemoteKind::Unreachable,
         };
-        self.end(kind, EndDetail::Pipeline { code: fault.code().as_str().to_owned() }, fault.to_string());
+        self.end(kind, EndDetail::Pipeline { code: fault.kind().as_str().to_owned() }, fault.to_string());
     }
 
     fn end(&mut self, kind: RemoteKind, detail: EndDetail, text: String) {
@@ -348,7 +347,7 @@ impl PipelinePort {
     }
 
     fn order(&mut self, order: Order) {
-        self.out.push_back(PortOutput::Send(ToPeer::Pipeline(order)));
+        self.out.push_back(PortOutput::Act(order));
     }
 
     fn log(&mut self, line: String) {

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ringer_media::time::Time;
-use serde_json::{Value, json};
-
 use ringer_syntax::json::read_exact;
+use serde_json::{Value, json};
 
 /// Version of the protocol that is spoken.
 const VERSION: &str = "2.2.0";

@@ -4,6 +4,9 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::clock::monotonic;
+use ringer_base::config::Secret;
+use ringer_base::post::{Posted, Poster, Posting, RESULT_ID};
 use ringer_media::leg::MediaParams;
 use ringer_media::time::Time;
 use tokio::sync::mpsc;
@@ -14,11 +17,8 @@ use super::wire::{
     request_data, start_body, start_url,
 };
 use super::{ATTEMPTS, Patience, PipelineFault, PipelineTarget, Reason, Start, Step, WAITS};
-use crate::clock::monotonic;
-use crate::config::Secret;
-use crate::provider::post::{Posted, Poster, Posting, RESULT_ID};
-use crate::transport::news::NewsSender;
-use crate::transport::webrtc::{
+use crate::news::NewsSender;
+use crate::webrtc::{
     ChannelId, ChannelNews, Delivery, MediaPeer, Peer, PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams,
     Pump,
 };
@@ -200,7 +200,7 @@ impl Pipeline {
 }
 
 /// Waits for the order to hang up, or for the end of all orders.
-pub(crate) async fn hung_up(orders: &mut mpsc::Receiver<Order>) {
+pub async fn hung_up(orders: &mut mpsc::Receiver<Order>) {
     while !matches!(orders.recv().await, Some(Order::HangUp) | None) {}
 }
 
@@ -341,7 +341,7 @@ impl Asked<'_> {
 
 /// Sends candidates as they are found; it never ends by itself.
 async fn patch_all(
-    found: &mut mpsc::Receiver<crate::transport::webrtc::Candidate>,
+    found: &mut mpsc::Receiver<crate::webrtc::Candidate>,
     pc_id: Option<&str>,
     takes_patches: &mut bool,
     asked: &Asked<'_>,

@@ -1,13 +1,13 @@
 //! Bodies of the requests to a pipeline, and its answers.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use ringer_base::config::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::{PipelineTarget, Reason, Start};
-use crate::config::Secret;
-use crate::transport::webrtc::{Candidate, MAX_SDP};
+use crate::webrtc::{Candidate, MAX_SDP};
 
 /// Bytes of the longest answer that is read: a description in JSON, every character of it escaped.
 pub(super) const ANSWER_BYTES: usize = 2 * MAX_SDP + 4096;

@@ -12,10 +12,11 @@ use serde_json::{Map, Value, json};
 pub use self::server::RoomServer;
 pub use self::token::{RoomKey, join_token};
 pub use self::webhook::{Admission, TokenServer};
-use crate::clock::Clock;
-use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
-use crate::provider::post::{Poster, Posting};
-use crate::transport::room::fault::Credentials;
+use ringer_base::clock::Clock;
+use ringer_base::post::{Poster, Posting};
+
+use crate::fault::FaultKind;
+use crate::room::fault::Credentials;
 
 /// Waits after the first request and the second, milliseconds; the third is the last.
 const WAITS_MS: [Option<i64>; 3] = [Some(1000), Some(2000), None];
@@ -90,15 +91,14 @@ pub struct AccessFault {
 }
 
 impl AccessFault {
-    /// Returns the code that a result ends by.
-    pub fn code(&self) -> ErrorCode {
-        let fault = match self.refusal {
-            Refusal::Status(401 | 403, _) if self.of_server => PlatformFault::AuthFailed,
-            Refusal::Status(429, _) if self.of_server => return ErrorCode::CustomerConcurrencyLimit,
-            Refusal::Local(_) => return ErrorCode::BridgePreStartFailed,
-            _ => PlatformFault::SessionSetupFailed,
-        };
-        ErrorCode::Platform(Platform::P1, fault)
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> FaultKind {
+        match self.refusal {
+            Refusal::Status(401 | 403, _) if self.of_server => FaultKind::RoomAuth,
+            Refusal::Status(429, _) if self.of_server => FaultKind::Busy,
+            Refusal::Local(_) => FaultKind::OwnBeforeCall,
+            _ => FaultKind::RoomSetup,
+        }
     }
 
     /// Returns the failure in words, with what to check where the room server refuses the key.
@@ -162,29 +162,29 @@ fn fault_code(body: &[u8]) -> Option<String> {
     answer["code"].as_str().filter(|code| !code.is_empty()).filter(is_word).map(str::to_owned)
 }
 
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_failure_has_its_code() {
-        let check = |of_server, refusal: Refusal, code: &str, text: &str| {
+    fn every_failure_has_its_kind() {
+        let check = |of_server, refusal: Refusal, kind: FaultKind, text: &str| {
             let fault = AccessFault { asked: "the question".into(), refusal, of_server };
-            assert_eq!((fault.code().as_str(), fault.to_string().as_str()), (code, text));
+            assert_eq!((fault.kind(), fault.to_string().as_str()), (kind, text));
         };
-        let failed = "P1_SESSION_SETUP_FAILED";
+        let failed = FaultKind::RoomSetup;
         let status = |status| Refusal::Status(status, None);
-        check(true, status(401), "P1_AUTH_FAILED", "the question: it answered 401");
+        check(true, status(401), FaultKind::RoomAuth, "the question: it answered 401");
         check(
             true,
             Refusal::Status(403, Some("permission_denied".into())),
-            "P1_AUTH_FAILED",
+            FaultKind::RoomAuth,
             "the question: it answered 403 (permission_denied)",
         );
-        check(true, status(429), "CUSTOMER_CONCURRENCY_LIMIT", "the question: it answered 429");
+        check(true, status(429), FaultKind::Busy, "the question: it answered 429");
         check(true, status(503), failed, "the question: it answered 503");
         for code in [401, 403, 429, 500] {
             check(false, status(code), failed, &format!("the question: it answered {code}"));

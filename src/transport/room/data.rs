@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use prost::Message;
 use ringer_media::time::Time;
+use ringer_syntax::json::read_exact;
 use serde_json::Value;
 
 use self::streams::{Streams, Text};
 use super::messages::{Data, DataPacket, SipDtmf, Transcription, UserPacket};
-use crate::transport::keys::keys_of;
-use ringer_syntax::json::read_exact;
+use crate::keys::keys_of;
 
 /// Packets that are read within a second; further ones are counted.
 const MOST_A_SECOND: u32 = 500;

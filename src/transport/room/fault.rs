@@ -1,4 +1,4 @@
-//! Reasons for which a call to a room does not come about or breaks off, and the codes that results end by.
+//! Reasons for which a call to a room does not come about or breaks off.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use url::Url;
 
 use super::messages::DisconnectReason;
-use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
-use crate::transport::webrtc::PeerFault;
-use crate::transport::websocket::dial::DialFault;
+use crate::fault::FaultKind;
+use crate::webrtc::PeerFault;
+use crate::websocket::dial::DialFault;
 
 /// Step at which a call to a room failed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -126,21 +126,18 @@ impl RoomFault {
         }
     }
 
-    /// Returns the code that a result ends by.
-    pub fn code(&self) -> ErrorCode {
-        let platform = |fault| ErrorCode::Platform(Platform::P1, fault);
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> FaultKind {
         match (&self.reason, self.step) {
-            (Reason::AgentFailed, _) => platform(PlatformFault::AgentError),
-            (Reason::Local(_), Step::Call) => ErrorCode::InternalError,
-            (_, Step::Call) => ErrorCode::BridgeDisconnected,
-            (Reason::Local(_), _) => ErrorCode::BridgePreStartFailed,
-            (Reason::Dial(DialFault::NoSocket(_), _), _) => ErrorCode::BridgePreStartFailed,
-            (Reason::NotPermitted(_) | Reason::Dial(DialFault::Unauthorized(_), _), _) => {
-                platform(PlatformFault::AuthFailed)
-            }
-            (Reason::Dial(DialFault::Busy(429), _), _) => ErrorCode::CustomerConcurrencyLimit,
-            (Reason::NoAgent(..), _) => ErrorCode::NoAnswer,
-            _ => platform(PlatformFault::BridgeConnectFailed),
+            (Reason::AgentFailed, _) => FaultKind::RoomAgent,
+            (Reason::Local(_), Step::Call) => FaultKind::OwnInCall,
+            (_, Step::Call) => FaultKind::RoomLost,
+            (Reason::Local(_), _) => FaultKind::OwnBeforeCall,
+            (Reason::Dial(DialFault::NoSocket(_), _), _) => FaultKind::OwnBeforeCall,
+            (Reason::NotPermitted(_) | Reason::Dial(DialFault::Unauthorized(_), _), _) => FaultKind::RoomAuth,
+            (Reason::Dial(DialFault::Busy(429), _), _) => FaultKind::Busy,
+            (Reason::NoAgent(..), _) => FaultKind::RoomNoAgent,
+            _ => FaultKind::RoomConnect,
         }
     }
 }
@@ -266,32 +263,32 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_has_its_code() {
-        let check = |step, reason: Reason, code: &str| {
+    fn every_failure_has_its_kind() {
+        let check = |step, reason: Reason, kind: FaultKind| {
             let fault = RoomFault { step, reason };
-            assert_eq!(fault.code().as_str(), code, "{fault}");
+            assert_eq!(fault.kind(), kind, "{fault}");
         };
         use Step::{Agent, Call, Join};
         let second = Duration::from_secs(1);
         let refused = |status| DialFault::Refused { status: Some(status), why: "no".into() };
-        check(Join, Reason::Dial(DialFault::Unauthorized(401), None), "P1_AUTH_FAILED");
-        check(Join, Reason::Dial(DialFault::Unauthorized(403), Some("w".into())), "P1_AUTH_FAILED");
-        check(Join, Reason::Dial(DialFault::Busy(429), None), "CUSTOMER_CONCURRENCY_LIMIT");
-        check(Join, Reason::Dial(DialFault::Busy(503), None), "P1_BRIDGE_CONNECT_FAILED");
-        check(Join, Reason::Dial(refused(404), None), "P1_BRIDGE_CONNECT_FAILED");
-        check(Join, Reason::Dial(DialFault::NoSocket("w".into()), None), "BRIDGE_PRE_START_FAILED");
-        check(Join, Reason::NotPermitted("to publish audio"), "P1_AUTH_FAILED");
-        check(Join, Reason::Address("is no URL".into()), "P1_BRIDGE_CONNECT_FAILED");
-        check(Join, Reason::NoJoin(second), "P1_BRIDGE_CONNECT_FAILED");
-        check(Join, Reason::Local("w".into()), "BRIDGE_PRE_START_FAILED");
-        check(Join, Reason::Left(DisconnectReason::JoinFailure), "P1_BRIDGE_CONNECT_FAILED");
-        check(Agent, Reason::NoAgent(second, "w"), "NO_ANSWER");
-        check(Agent, Reason::Peer(PeerFault::Failed), "P1_BRIDGE_CONNECT_FAILED");
-        check(Agent, Reason::AgentFailed, "P1_AGENT_ERROR");
-        check(Call, Reason::Local("w".into()), "INTERNAL_ERROR");
-        check(Call, Reason::AgentFailed, "P1_AGENT_ERROR");
-        check(Call, Reason::Left(DisconnectReason::ServerShutdown), "BRIDGE_DISCONNECTED");
-        check(Call, Reason::Lost("w".into(), 3), "BRIDGE_DISCONNECTED");
-        check(Call, Reason::Peer(PeerFault::Failed), "BRIDGE_DISCONNECTED");
+        check(Join, Reason::Dial(DialFault::Unauthorized(401), None), FaultKind::RoomAuth);
+        check(Join, Reason::Dial(DialFault::Unauthorized(403), Some("w".into())), FaultKind::RoomAuth);
+        check(Join, Reason::Dial(DialFault::Busy(429), None), FaultKind::Busy);
+        check(Join, Reason::Dial(DialFault::Busy(503), None), FaultKind::RoomConnect);
+        check(Join, Reason::Dial(refused(404), None), FaultKind::RoomConnect);
+        check(Join, Reason::Dial(DialFault::NoSocket("w".into()), None), FaultKind::OwnBeforeCall);
+        check(Join, Reason::NotPermitted("to publish audio"), FaultKind::RoomAuth);
+        check(Join, Reason::Address("is no URL".into()), FaultKind::RoomConnect);
+        check(Join, Reason::NoJoin(second), FaultKind::RoomConnect);
+        check(Join, Reason::Local("w".into()), FaultKind::OwnBeforeCall);
+        check(Join, Reason::Left(DisconnectReason::JoinFailure), FaultKind::RoomConnect);
+        check(Agent, Reason::NoAgent(second, "w"), FaultKind::RoomNoAgent);
+        check(Agent, Reason::Peer(PeerFault::Failed), FaultKind::RoomConnect);
+        check(Agent, Reason::AgentFailed, FaultKind::RoomAgent);
+        check(Call, Reason::Local("w".into()), FaultKind::OwnInCall);
+        check(Call, Reason::AgentFailed, FaultKind::RoomAgent);
+        check(Call, Reason::Left(DisconnectReason::ServerShutdown), FaultKind::RoomLost);
+        check(Call, Reason::Lost("w".into(), 3), FaultKind::RoomLost);
+        check(Call, Reason::Peer(PeerFault::Failed), FaultKind::RoomLost);
     }
 }

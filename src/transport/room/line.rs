@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use ringer_base::config::Secret;
+use ringer_base::guard::Guard;
+use ringer_base::post::{Poster, Posting};
+
 use super::fault::Reason;
 use super::signal::{Flow, Rejoin, address, validation};
-use crate::config::Secret;
-use crate::provider::guard::Guard;
-use crate::provider::post::{Poster, Posting};
-use crate::transport::websocket::dial::{DialFault, Dialer};
-use crate::transport::websocket::handshake::Upgrade;
-use crate::transport::websocket::link::{Link, LinkLimits};
+use crate::websocket::dial::{DialFault, Dialer};
+use crate::websocket::handshake::Upgrade;
+use crate::websocket::link::{Link, LinkLimits};
 
 /// Bytes of the longest message of a server: a room of many participants tells of all of them at once.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -134,11 +135,12 @@ fn in_words_of_rooms(fault: DialFault) -> DialFault {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::transport::websocket::link::{Duplex, LinkNews, MAX_AUDIO, socket_config};
-    use crate::transport::websocket::protocol::Message;
     use tokio_tungstenite::WebSocketStream;
     use tokio_tungstenite::tungstenite::protocol::Role;
+
+    use super::*;
+    use crate::websocket::link::{Duplex, LinkNews, MAX_AUDIO, socket_config};
+    use crate::websocket::protocol::Message;
 
     /// A server that does not read for a while still gets every message, in order.
     #[tokio::test]

@@ -13,9 +13,8 @@ use super::data::DataEvent;
 use super::fault::{Reason, RoomFault, RoomTerms};
 use super::signal::{Flow, RoomEvent};
 use super::{Joined, Order, RoomEnd, RoomNews};
-use crate::transport::port::{PeerInfo, PortOutput, ToPeer};
-use crate::transport::websocket::dial::DialFault;
-use crate::transport::websocket::port::without_secrets;
+use crate::peer::{PeerInfo, PortOutput, without_secrets};
+use crate::websocket::dial::DialFault;
 
 /// Most events of the other side that go into a timeline.
 const MAX_EVENTS: usize = 5000;
@@ -63,7 +62,7 @@ pub struct RoomPort {
     /// The same moment on both clocks.
     epoch: (Time, i64),
     now: Time,
-    out: VecDeque<PortOutput>,
+    out: VecDeque<PortOutput<Order>>,
     peer: PeerInfo,
     events: usize,
     lines: usize,
@@ -207,7 +206,7 @@ impl RoomPort {
     }
 
     /// Returns the next output.
-    pub fn poll(&mut self) -> Option<PortOutput> {
+    pub fn poll(&mut self) -> Option<PortOutput<Order>> {
         self.out.pop_front()
     }
 
@@ -296,7 +295,7 @@ impl RoomPort {
             | Reason::Peer(_)
             | Reason::Local(_) => RemoteKind::Unreachable,
         };
-        self.end(kind, EndDetail::Pipeline { code: fault.code().as_str().to_owned() }, text);
+        self.end(kind, EndDetail::Pipeline { code: fault.kind().as_str().to_owned() }, text);
     }
 
     fn end(&mut self, kind: RemoteKind, detail: EndDetail, text: String) {
@@ -324,7 +323,7 @@ impl RoomPort {
     }
 
     fn order(&mut self, order: Order) {
-        self.out.push_back(PortOutput::Send(ToPeer::Room(order)));
+        self.out.push_back(PortOutput::Act(order));
     }
 
     fn log(&mut self, line: String) {

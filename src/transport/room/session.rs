@@ -9,6 +9,8 @@ use std::future::pending;
 
 use futures_util::future::BoxFuture;
 use prost::Message as _;
+use ringer_base::clock::monotonic;
+use ringer_base::config::Secret;
 use ringer_media::leg::MediaParams;
 use ringer_media::time::Time;
 use tokio::sync::mpsc;
@@ -23,15 +25,13 @@ use super::side::{Side, SideNews};
 use super::signal::{Flow, RoomEvent, Signalling, encode, trickle};
 use super::voices::Voices;
 use super::{Patience, RoomTarget};
-use crate::clock::monotonic;
-use crate::config::Secret;
-use crate::transport::news::NewsSender;
-use crate::transport::webrtc::{
+use crate::news::NewsSender;
+use crate::webrtc::{
     Arrived, ChannelId, ChannelNews, MediaPeer, PeerFault, PeerFigures, PeerSettings, PeerState, Pump,
 };
-use crate::transport::websocket::dial::Dialer;
-use crate::transport::websocket::link::{Link, LinkNews};
-use crate::transport::websocket::protocol::Message;
+use crate::websocket::dial::Dialer;
+use crate::websocket::link::{Link, LinkNews};
+use crate::websocket::protocol::Message;
 
 /// Packets of the agent that may wait for the pump: 5 s of one track.
 const PACKETS: usize = 256;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use ringer_base::config::Secret;
+use ringer_base::guard::Guard;
 use tokio::time::timeout;
 
 use super::messages::{IceServerInfo, SignalTarget};
-use crate::config::Secret;
-use crate::provider::guard::Guard;
-use crate::transport::webrtc::{
+use crate::webrtc::{
     Arrived, Candidate, ChannelNews, IceServer, MediaPeer, Part, Peer, PeerFault, PeerSettings, PeerState, PeerStreams,
 };
 

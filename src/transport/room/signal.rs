@@ -10,6 +10,8 @@ use ringer_media::time::Time;
 use serde_json::{Value, json};
 
 pub use self::address::{Flow, Rejoin, address, validation};
+use ringer_base::config::Secret;
+
 use super::data::Names;
 use super::messages::{
     AddTrackRequest, DisconnectReason, IceServerInfo, JoinResponse, LeaveAction, LeaveRequest, ParticipantInfo,
@@ -17,8 +19,7 @@ use super::messages::{
     SyncState, TrackInfo, TrackPublishedResponse, TrackSource, TrackType, TrickleRequest, UpdateSubscription,
 };
 use super::roster::{Change, Roster, is_loss};
-use crate::config::Secret;
-use crate::transport::webrtc::Candidate;
+use crate::webrtc::Candidate;
 
 /// Version of the protocol that is spoken.
 pub const PROTOCOL: u32 = 16;

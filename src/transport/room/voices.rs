@@ -9,7 +9,7 @@ use ringer_media::frame::{FRAME, Frame, SILENCE, Sample};
 use ringer_media::time::Time;
 use ringer_media::vad::VoiceActivity;
 
-use crate::transport::webrtc::Arrived;
+use crate::webrtc::Arrived;
 
 /// Samples of RTP time in a millisecond (RFC 7587 4.1).
 const CLOCK_PER_MS: u64 = 48;

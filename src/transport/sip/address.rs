@@ -4,12 +4,12 @@
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use ringer_base::guard::{Guard, host_allowed};
 use ringer_sip::hop::{Hop, Transport};
 use ringer_sip::uri::{Scheme, Uri};
 use url::Url;
 
 use super::names::{Lost, Resolver, SPOKEN, check_spoken};
-use crate::provider::guard::{Guard, host_allowed};
 
 /// The form that an address must have.
 const FORM: &str = "it must be of the form sip:<user>@<host>";

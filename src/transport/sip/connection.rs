@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use ringer_base::clock::monotonic;
 use ringer_sip::framing::{Frame, Framer, Opened, PING, PONG};
 use ringer_sip::{Hop, Time, Transport};
 use socket2::SockRef;
@@ -16,7 +17,6 @@ use tokio::time::{sleep, timeout};
 
 use super::line::{Event, HostCount, NotConnected, StreamNews};
 use super::tls::{Tls, explain, reason};
-use crate::clock::monotonic;
 
 /// Longest time for which sent bytes may stay unacknowledged (RFC 5482): below Timer B, so that a request can go once more.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);

@@ -6,6 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::clock::{Clock, monotonic, random_seed};
+use ringer_base::config::{SipListen, Sources};
+use ringer_base::error::is_out_of_resources;
+use ringer_base::tasks::Tasks;
 use ringer_sip::auth::Demand;
 use ringer_sip::{
     CallEnd, CallEvent, CallKey, ConnectionId, EndKind, Endpoint, EndpointConfig, Hop, Invite, Output, Time, Transport,
@@ -14,19 +18,17 @@ use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 
 use super::address::called_user;
+use super::dialog::{IncomingDialog, SipNews};
 use super::line::NotConnected;
 use super::names::Resolver;
-use super::port::SipOrder;
+use super::order::SipOrder;
 use super::registration::{HEAD_BYTES, LineBoard, LineTerms, Lines};
 use super::streams::{Hold, Patience, StreamNews, Streams};
 use super::tls::TlsSettings;
 use super::unknown::Strangers;
-use crate::clock::{Clock, monotonic, random_seed};
-use crate::config::{SipListen, Sources};
-use crate::error::is_out_of_resources;
-use crate::tasks::Tasks;
-use crate::transport::port::{Incoming, IncomingChannel, Refusal};
-use crate::transport::sockets::{keep_errors, next_undelivered};
+use crate::incoming::{Incoming, IncomingChannel};
+use crate::peer::Refusal;
+use crate::sockets::{keep_errors, next_undelivered};
 
 /// Orders that may wait for the socket's task.
 const ORDERS: usize = 4096;
@@ -36,39 +38,6 @@ pub const NEWS: usize = 256;
 const INCOMING: usize = 256;
 /// Longest SIP datagram in bytes.
 const DATAGRAM_BYTES: usize = 65_535;
-
-/// News of a call's dialog.
-#[derive(Debug)]
-pub enum SipNews {
-    /// Event of the dialog.
-    Event(Box<CallEvent>),
-    /// Message as sent or received, secrets masked, for the call's SIP log.
-    Trace(String),
-}
-
-/// The dialog of a call that came in.
-#[derive(Debug)]
-pub struct IncomingDialog {
-    /// Names it at the socket.
-    pub key: CallKey,
-    /// Transport that the INVITE came by.
-    pub transport: Transport,
-    /// The offer of the INVITE.
-    pub offer: Option<String>,
-    /// Events and messages that follow the INVITE.
-    pub news: mpsc::Receiver<SipNews>,
-}
-
-impl IncomingDialog {
-    /// Waits until the caller gives up.
-    pub async fn given_up(&mut self) {
-        while let Some(news) = self.news.recv().await {
-            if matches!(news, SipNews::Event(event) if matches!(*event, CallEvent::Ended(_))) {
-                return;
-            }
-        }
-    }
-}
 
 enum Order {
     Invite(Box<Invite>, mpsc::Sender<SipNews>, oneshot::Sender<(CallKey, String)>),

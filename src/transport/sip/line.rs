@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use parking_lot::Mutex;
+use ringer_base::error::is_out_of_resources;
 use ringer_sip::{CallEnd, ConnectionId, EndKind, Hop};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-
-use crate::error::is_out_of_resources;
 
 /// Connections of one host from which no message came yet.
 pub const MAX_NEWCOMERS: usize = 20;

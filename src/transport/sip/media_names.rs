@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
+use ringer_base::guard::Blocked;
 use ringer_sip::CallEvent;
 use ringer_sip::sdp::Negotiated;
-
-use crate::provider::guard::Blocked;
 
 /// Most events that wait for a name; with one more it counts as not found.
 const MOST_WAITING: usize = 64;

@@ -3,8 +3,8 @@
 
 mod ask;
 mod plan;
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,9 +20,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use self::ask::{NameServers, answer_in, known_here};
 use self::plan::{Answer, Question, Search, Ways};
 pub use self::plan::{Families, Lost, Trouble, check_spoken};
-use crate::clock::random_bytes;
-use crate::config::SipListen;
-use crate::provider::guard::Guard;
+use ringer_base::clock::random_bytes;
+use ringer_base::config::SipListen;
+use ringer_base::guard::Guard;
 
 /// Transports that this build speaks, the preferred one first. Streams need no listener: this side makes the connections of its calls.
 pub const SPOKEN: &[Transport] = &Transport::ALL;

@@ -7,21 +7,21 @@ mod notices;
 mod transfers;
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
 
+use ringer_base::guard::{Blocked, Guard};
 use ringer_media::call::{ChannelEvent, Control, EndDetail, HangupCause, Onward, RemoteEnd, RemoteKind, Signal};
 use ringer_media::leg::MediaParams;
 use ringer_sip::sdp::{Negotiated, Offer};
-use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Hop, Reach, Time, Transport};
+use ringer_sip::{CallEnd, CallEvent, EndKind, Reach, Transport};
 
 use self::branches::Branches;
 use self::media::negotiate;
 use super::media_names::{Dialog, Found, Names};
-use super::sdp;
+use super::order::{Lookup, SipAction, SipOrder};
+use super::sdp::{self, MediaPlan};
 use super::transfer::Transfers;
-use crate::provider::guard::{Blocked, Guard};
-use crate::transport::port::{Lookup, MediaPlan, PeerInfo, PortOutput, Refusal, ToPeer};
-use crate::transport::sockets::Stranger;
+use crate::peer::{PeerInfo, PortOutput, Refusal};
+use crate::sockets::Stranger;
 
 /// Returns the name of the signalling by this transport.
 pub fn protocol(transport: Transport) -> &'static str {
@@ -39,89 +39,11 @@ const TIMER: (u16, &str) = (102, "Recovery on timer expiry");
 /// Q.850 cause and text where offer and answer have nothing in common.
 const INCOMPATIBLE: (u16, &str) = (88, "Incompatible destination");
 
-/// An order to the SIP endpoint about one call.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SipOrder {
-    /// CANCEL, BYE or a rejection, with this Q.850 cause and its text.
-    Hangup(u16, &'static str),
-    /// Provisional response with this status, 180 or 183.
-    Ring(u16, Option<String>),
-    /// 200 with this SDP.
-    Answer(String),
-    /// A refusal with this status and Q.850 cause.
-    Reject(u16, Option<u16>),
-    /// INFO with a digit and its length in milliseconds.
-    Digit(char, u32),
-    /// Address of the target of a redirect; `None` ends the call.
-    Resolved(Vec<Hop>),
-    /// Answer to a REFER: 202 that ends the call, or 603.
-    Transfer(bool),
-    /// 202 to a REFER that is followed, with NOTIFY of 100.
-    AcceptTransfer,
-    /// NOTIFY of this status of a transfer that is followed; true if it is the last.
-    Notify(u16, bool),
-    /// REFER to this address, with these further header fields; nothing where the call is not up.
-    Refer(String, Vec<(&'static str, String)>),
-    /// re-INVITE with this offer; nothing where the call is not up, or another one is not answered yet.
-    Reinvite(String),
-    /// UPDATE with this offer, or without; as [`SipOrder::Reinvite`].
-    Update(Option<String>),
-    /// Answer to the offer that the other side made in place of this one.
-    AnswerOffer(String),
-    /// Limits the addresses that the other side may name.
-    Limit(Reach),
-    /// Address of a host name that the other side gave for its media.
-    KnowHost(String, IpAddr),
-}
-
-impl SipOrder {
-    /// Carries the order out.
-    ///
-    /// Returns false for a change of the session or a transfer that cannot be asked for now. The call is not up, or
-    /// another change is open.
-    pub fn apply(self, endpoint: &mut Endpoint, now: Time, key: CallKey) -> bool {
-        match self {
-            SipOrder::Hangup(q850_cause, text) => endpoint.hangup(now, key, q850_cause, text),
-            SipOrder::Ring(code, sdp) => endpoint.ring(now, key, code, sdp),
-            SipOrder::Answer(sdp) => endpoint.answer(now, key, sdp),
-            SipOrder::Reject(code, q850_cause) => endpoint.reject(now, key, code, q850_cause),
-            SipOrder::Digit(digit, duration_ms) => endpoint.send_digit(now, key, digit, duration_ms),
-            SipOrder::Resolved(hops) => endpoint.take_destinations(now, key, hops),
-            SipOrder::Transfer(accepted) => endpoint.answer_transfer(now, key, accepted),
-            SipOrder::AcceptTransfer => endpoint.accept_transfer(now, key),
-            SipOrder::Notify(code, is_final) => endpoint.notify(now, key, code, is_final),
-            SipOrder::Refer(to, headers) => return endpoint.refer(now, key, &to, &headers),
-            SipOrder::Reinvite(offer) => return endpoint.reinvite(now, key, offer),
-            SipOrder::Update(offer) => return endpoint.update(now, key, offer),
-            // An offer that is not there any more needs no answer.
-            SipOrder::AnswerOffer(sdp) => drop(endpoint.answer_offer(now, key, sdp)),
-            SipOrder::KnowHost(host, address) => endpoint.know_host(key, host, address),
-            SipOrder::Limit(reach) => endpoint.limit_reach(key, reach),
-        }
-        true
-    }
-}
-
-impl From<Refusal> for SipOrder {
-    /// Status codes of RFC 3261 21 with causes of ITU-T Q.850.
-    fn from(refusal: Refusal) -> SipOrder {
-        let (code, q850_cause) = match refusal {
-            Refusal::Busy => (486, Some(17)),
-            Refusal::Forbidden => (403, Some(21)),
-            Refusal::NotFound => (404, Some(1)),
-            Refusal::NoAnswer => (480, Some(19)),
-            Refusal::NoMedia => (488, None),
-            Refusal::Failure => (500, Some(41)),
-        };
-        SipOrder::Reject(code, q850_cause)
-    }
-}
-
 /// The SIP side of one call.
 #[derive(Debug)]
 pub struct SipPort {
     guard: Guard,
-    out: VecDeque<PortOutput>,
+    out: VecDeque<PortOutput<SipAction>>,
     peer: PeerInfo,
     /// An incoming call's answer and the media that it means, until it is given.
     answer: Option<(String, Negotiated)>,
@@ -279,7 +201,7 @@ impl SipPort {
         }
     }
 
-    /// Takes the address of the name that [`PortOutput::LocateMedia`] asks for, and goes on with what waited for it.
+    /// Takes the address of the name that [`SipAction::LocateMedia`] asks for, and goes on with what waited for it.
     pub fn media_found(&mut self, found: Found) {
         if !self.names.is_looking() {
             return;
@@ -379,7 +301,7 @@ impl SipPort {
     }
 
     /// Returns the next output.
-    pub fn poll(&mut self) -> Option<PortOutput> {
+    pub fn poll(&mut self) -> Option<PortOutput<SipAction>> {
         self.out.pop_front()
     }
 
@@ -448,7 +370,7 @@ impl SipPort {
     fn lead_to(&mut self, plan: &MediaPlan) {
         if !plan.rtp.ip().is_unspecified() {
             self.peer.address = Some(plan.rtp.to_string());
-            self.out.push_back(PortOutput::Media(*plan));
+            self.act(SipAction::Media(*plan));
         }
     }
 
@@ -482,8 +404,12 @@ impl SipPort {
         }
     }
 
+    fn act(&mut self, action: SipAction) {
+        self.out.push_back(PortOutput::Act(action));
+    }
+
     fn send(&mut self, order: SipOrder) {
-        self.out.push_back(PortOutput::Send(ToPeer::Sip(order)));
+        self.act(SipAction::Send(order));
     }
 
     fn signal(&mut self, signal: Signal) {
@@ -508,8 +434,9 @@ fn remote_end(end: &CallEnd) -> RemoteEnd {
 
 #[cfg(test)]
 mod tests {
+    use ringer_base::config::CODECS;
+
     use super::*;
-    use crate::config::CODECS;
 
     /// Returns what both sides agree on, with media of the other side at `address`.
     fn agreement(address: &str) -> Negotiated {
@@ -527,7 +454,7 @@ mod tests {
         port.poll().expect("it dials");
         port.receive(event);
         let told = |output| match output {
-            PortOutput::Media(plan) => format!("media to {}", plan.rtp),
+            PortOutput::Act(SipAction::Media(plan)) => format!("media to {}", plan.rtp),
             PortOutput::Signal(Signal::Renegotiated { .. }) => "renegotiated".to_owned(),
             PortOutput::Signal(Signal::EarlyMedia { code, .. }) => format!("early media {code}"),
             PortOutput::Signal(Signal::Ringing { code }) => format!("ringing {code}"),

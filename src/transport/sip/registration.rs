@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use ringer_base::clock::Clock;
+use ringer_base::config::SipListen;
+use ringer_base::guard::Guard;
+use ringer_base::tasks::Tasks;
 use ringer_sip::registration::{Account, Line, LineOutput, Places, Standing, State};
 use ringer_sip::{ConnectionId, Hop, Time, Uri};
 use tokio::sync::mpsc;
 
 use super::names::Resolver;
 use super::streams::Hold;
-use crate::clock::Clock;
-use crate::config::SipListen;
-use crate::provider::guard::Guard;
-use crate::tasks::Tasks;
 
 /// Look-ups that may be under way at the same time; further ones wait.
 const LOOK_UPS: usize = 64;

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use ringer_base::config::{Encryption, SrtpKeys};
 use ringer_media::codec::Codec;
 use ringer_media::leg::{KeySource, MediaParams};
 use ringer_media::rtp::srtp::{MasterKey, SrtpParams, Suite};
@@ -9,15 +10,26 @@ use ringer_sip::sdp::{
     self, Crypto, CryptoSuite, Dtls, Fingerprint, KeyOrigin, KeySalt, Negotiated, Offer, Protection,
 };
 
-use crate::config::{Encryption, SrtpKeys};
-use crate::transport::dtls::Expected;
-use crate::transport::port::MediaPlan;
+use crate::dtls::Expected;
 
 /// Parameters of Opus (RFC 7587 6.1): mono at 16 kHz is what is heard and sent, and lost packets are made up for.
 const OPUS_FMTP: &str = "maxplaybackrate=16000;sprop-maxcapturerate=16000;stereo=0;sprop-stereo=0;useinbandfec=1";
 
 /// Random bytes of the name of an association: 120 bits are the least (RFC 8842 4).
 const TLS_ID_BYTES: usize = 16;
+
+/// Addresses and form of the media of a call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct MediaPlan {
+    /// Parameters of the leg.
+    pub media: MediaParams,
+    /// Address that RTP goes to and comes from.
+    pub rtp: SocketAddr,
+    /// Address that RTCP goes to and comes from. It is `rtp` where both share a port (RFC 5761).
+    pub rtcp: SocketAddr,
+    /// The handshake that the keys come from; `None`: there is none.
+    pub handshake: Option<Expected>,
+}
 
 /// Returns the offer of `codecs` at `host:port`, over plain RTP.
 pub fn offer(codecs: &[Codec], host: IpAddr, port: u16, session_id: u64) -> Offer {
@@ -131,10 +143,10 @@ fn srtp_params(agreed: &Protection) -> Result<SrtpParams, String> {
 
 #[cfg(test)]
 mod tests {
+    use ringer_base::config::CODECS;
     use ringer_media::seed::Seed;
 
     use super::*;
-    use crate::config::CODECS;
 
     fn side(encryption: Encryption, seed: u64) -> Offer {
         let mut draws = Seed(seed).stream("srtp");

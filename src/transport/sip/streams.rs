@@ -22,9 +22,10 @@ pub use super::connection::Patience;
 use super::connection::{Stream, Task, connect, prepare};
 use super::line::{Event, HostCount, HostCounts, Line, NotConnected};
 pub use super::line::{MAX_NEWCOMERS, StreamNews};
+use ringer_base::config::SipListen;
+use ringer_base::tasks::Tasks;
+
 use super::tls::{Tls, TlsSettings, explain};
-use crate::config::SipListen;
-use crate::tasks::Tasks;
 
 /// Connections at a time, in and out.
 pub const MAX_CONNECTIONS: usize = 1000;

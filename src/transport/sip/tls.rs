@@ -4,11 +4,11 @@
 //! decide (RFC 5922 7.1), else by DNS name or address. A wildcard is taken where it stands for one label of a DNS name, as on the
 //! web; RFC 5922 7.2 takes none, but certificates of hosted agents have them. The subject's common name is not looked at.
 
-use std::fmt;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::{fmt, io};
 
+use ringer_base::tls::Roots;
 use ringer_sip::{Hop, Transport};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -22,8 +22,6 @@ use rustls::{
     ServerConfig, SignatureScheme,
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector};
-
-use crate::provider::tls::Roots;
 
 /// Certificate of this side with its private key.
 #[derive(Clone)]
@@ -149,12 +147,12 @@ impl Tls {
 }
 
 /// Returns a client that takes certificates of the well-known authorities and of `roots` for the names of hosts.
-pub(crate) fn verified_client(roots: &Roots) -> Arc<ClientConfig> {
+pub fn verified_client(roots: &Roots) -> Arc<ClientConfig> {
     Arc::new(roots.config())
 }
 
 /// Returns a client that takes every certificate.
-pub(crate) fn unverified_client() -> Arc<ClientConfig> {
+pub fn unverified_client() -> Arc<ClientConfig> {
     let provider = Arc::new(provider());
     let verifier =
         Verifier { roots: None, pins: Roots::default(), algorithms: provider.signature_verification_algorithms };
@@ -267,13 +265,13 @@ fn fault(fault: Fault) -> Error {
 }
 
 /// Returns why a handshake with `peer` failed, for a person.
-pub(crate) fn explain(error: &io::Error, peer: &str) -> String {
+pub fn explain(error: &io::Error, peer: &str) -> String {
     format!("TLS with {peer} failed: {}", reason(error))
 }
 
 /// Returns the cause of an error of a connection, for a person. A server of TLS 1.3 refuses a client without a certificate after the
 /// handshake only (RFC 8446 4.4.2.4).
-pub(crate) fn reason(error: &io::Error) -> String {
+pub fn reason(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     match inner {
         Some(Error::InvalidCertificate(problem)) => certificate_problem(problem),

@@ -1,12 +1,11 @@
 //! Rules of where the other side may send a call on to, by redirects (3xx) and by transfers (REFER, RFC 3515), and the state of a
 //! transfer that is followed.
 
+use ringer_base::config::{Refer, Sip, Targets};
 use ringer_media::call::RemoteEnd;
 use ringer_media::leg::MediaParams;
 use ringer_sip::Hop;
 use ringer_sip::uri::{Scheme, Uri};
-
-use crate::config::{Refer, Sip, Targets};
 
 /// Most transfers that are followed in one call: two sides could send it to and fro without end.
 pub(super) const MOST_TRANSFERS: u32 = 5;

@@ -5,9 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use ringer_base::config::{Sources, network_of};
 use ringer_sip::{CallKey, Time};
-
-use crate::config::{Sources, network_of};
 
 /// Messages that a host may send at once. A call takes about four.
 const BURST: u32 = 200;

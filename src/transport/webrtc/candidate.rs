@@ -3,8 +3,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use ringer_base::guard::Guard;
+
 use super::MAX_CANDIDATES;
-use crate::provider::guard::Guard;
 
 /// Characters of the longest candidate line that is read.
 const MAX_LINE: usize = 512;

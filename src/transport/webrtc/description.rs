@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
+use ringer_base::guard::Guard;
 use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
 
 use super::candidate::{Admission, Tally};
 use super::{MAX_SDP, PeerFault, RemoteTrack};
-use crate::provider::guard::Guard;
 
 /// Lines of the longest description that is read.
 const MAX_LINES: usize = 4096;

@@ -11,6 +11,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use ringer_base::clock::{monotonic, random_bytes};
+use ringer_base::tasks::Tasks;
 use ringer_media::leg::MediaParams;
 use ringer_media::time::Time;
 use rtc::interceptor::Slot;
@@ -43,8 +45,6 @@ use super::{
     Candidate, ChannelId, ChannelNews, Delivery, GATHERING, GATHERING_FIRST, MAX_CHANNELS, MAX_MESSAGE, MAX_UNSENT,
     MediaPeer, Part, PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams, RemoteTrack,
 };
-use crate::clock::{monotonic, random_bytes};
-use crate::tasks::Tasks;
 
 /// Packets that may wait to be read: 5 s of one track.
 const PACKETS: usize = 256;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
+use ringer_base::clock::monotonic;
 use ringer_media::call::MediaChannel;
 use ringer_media::call::pacing::Pacing;
 use ringer_media::packet_rings::PacketPeer;
 use tokio::sync::{Notify, mpsc};
 
 use super::{Arrived, MediaPeer};
-use crate::clock::monotonic;
 
 /// Time after which a packet that found no room is tried again, where the call sends nothing that would wake the pump.
 const AGAIN: Duration = Duration::from_millis(20);

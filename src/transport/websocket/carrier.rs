@@ -24,7 +24,7 @@ use super::handshake::Ids;
 use super::protocol::{CallerFacts, Kind, MAX_OPEN_MARKS, Message, SessionControl, SessionEnd, SessionOutput};
 use super::template::Template;
 use super::voice::{Encoding, Point, Wire};
-use crate::transport::keys::keys_of;
+use crate::keys::keys_of;
 
 /// Longest name of a mark, in bytes; a name that is JSON included.
 const MAX_NAME: usize = 4096;

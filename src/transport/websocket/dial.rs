@@ -8,6 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::error::is_out_of_resources;
+use ringer_base::guard::Guard;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::{TcpSocket, TcpStream};
@@ -20,9 +22,7 @@ use url::{Host, Url};
 
 use super::handshake::Upgrade;
 use super::link::{Duplex, Link, LinkLimits};
-use crate::error::is_out_of_resources;
-use crate::provider::guard::Guard;
-use crate::transport::sip::tls::{TlsSettings, explain, unverified_client, verified_client};
+use crate::sip::tls::{TlsSettings, explain, unverified_client, verified_client};
 
 /// Time for an address of a name while there are others, so that one that is silent does not take all of it.
 const ADDRESS_PATIENCE: Duration = Duration::from_secs(3);

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::{FutureExt, Sink, Stream};
+use ringer_base::clock::monotonic;
 use ringer_media::time::Time;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_tungstenite::WebSocketStream;
@@ -17,7 +18,6 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message as Raw};
 
 use super::protocol::Message;
-use crate::clock::monotonic;
 
 /// Binary messages that may wait for the other side where they are audio: 1 s in frames of 20 ms.
 pub const MAX_AUDIO: usize = 50;

@@ -17,14 +17,14 @@ use ringer_media::time::Time;
 use serde_json::{Value, json};
 
 use self::log::MessageLog;
-pub use self::order::{AgentError, DialRules, SocketOrder};
+pub use self::order::{DialRules, SocketOrder, WebSocketAction};
 use self::told::Refused;
 use super::dial::DialFault;
 use super::handshake::Upgrade;
 use super::voice::Encoding;
 use super::{Dialect, Kind, Message, Role, Session, SessionControl, SessionFacts, SessionOutput};
-use crate::transport::port::{PeerInfo, PortOutput, ToPeer};
-use crate::transport::websocket::protocol::SessionEnd;
+use crate::peer::{AgentError, PeerInfo, PortOutput, without_secrets};
+use crate::websocket::protocol::SessionEnd;
 
 /// Rate of the frames between the call and the session, in Hz.
 const RATE_HZ: u32 = 16_000;
@@ -81,7 +81,7 @@ pub struct WebSocketPort {
     dials: bool,
     role: Role,
     draws: Stream,
-    out: VecDeque<PortOutput>,
+    out: VecDeque<PortOutput<WebSocketAction>>,
     peer: PeerInfo,
     /// Utterances whose beginning or end waits for its frame.
     marks: VecDeque<(Sample, bool)>,
@@ -346,7 +346,7 @@ impl WebSocketPort {
     }
 
     /// Returns the next output.
-    pub fn poll(&mut self) -> Option<PortOutput> {
+    pub fn poll(&mut self) -> Option<PortOutput<WebSocketAction>> {
         self.out.pop_front()
     }
 
@@ -444,8 +444,8 @@ impl WebSocketPort {
                 self.log.log_sent(&message);
                 self.order(SocketOrder::Send(message));
             }
-            SessionOutput::Frames(pcm) => self.out.push_back(PortOutput::Frames(pcm)),
-            SessionOutput::ClearFrames => self.out.push_back(PortOutput::ClearFrames),
+            SessionOutput::Frames(pcm) => self.act(WebSocketAction::Frames(pcm)),
+            SessionOutput::ClearFrames => self.act(WebSocketAction::ClearFrames),
             SessionOutput::Opened => self.establish(),
             SessionOutput::SpeechStarted { utterance_id, follows_own } => {
                 let told = ChannelEvent::SpeechClaimed { utterance_id, effect: "none".into() };
@@ -556,8 +556,12 @@ impl WebSocketPort {
         self.out.push_back(PortOutput::Signal(signal));
     }
 
+    fn act(&mut self, action: WebSocketAction) {
+        self.out.push_back(PortOutput::Act(action));
+    }
+
     fn order(&mut self, order: SocketOrder) {
-        self.out.push_back(PortOutput::Send(ToPeer::WebSocket(order)));
+        self.act(WebSocketAction::Send(order));
     }
 
     fn write_log(&mut self) {
@@ -566,16 +570,6 @@ impl WebSocketPort {
             self.out.push_back(PortOutput::Log(at_ms, line));
         }
     }
-}
-
-/// Returns an address without user, password, query and fragment, which may be secret.
-pub fn without_secrets(url: &str) -> String {
-    let plain = url.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = plain.split_once("://") else { return plain.to_owned() };
-    let end = rest.find('/').unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    format!("{scheme}://{host}{path}")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Frames of protocol buffers (proto3): one message with a text, audio, transcription, JSON message or interruption in it.
 
+use prost::Message as _;
 use ringer_media::clip::wav::HEADER_BYTES;
 use ringer_media::time::Time;
 use serde_json::{Value, json};
@@ -7,12 +8,6 @@ use serde_json::{Value, json};
 use super::core::{Core, Protocol};
 use super::protocol::{Message, SessionControl, SessionOutput};
 use super::voice::{Encoding, Point, Wire};
-
-/// Wire types of protocol buffers.
-const VARINT: u64 = 0;
-const FIXED_64: u64 = 1;
-const BYTES: u64 = 2;
-const FIXED_32: u64 = 5;
 
 /// Label of messages about the session.
 const LABEL: &str = "rtvi-ai";
@@ -32,146 +27,85 @@ pub(super) enum Frame {
     Interruption,
 }
 
-/// Value of a field.
-enum Field<'b> {
-    Number(u64),
-    Bytes(&'b [u8]),
+/// The message on the wire, of the schema of Pipecat's frames. Fields that are not used are passed over.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Envelope {
+    #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5")]
+    body: Option<Body>,
 }
 
-/// Returns the next number of variable length, and the bytes behind it.
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0u64;
-    for (at, byte) in bytes.iter().enumerate().take(10) {
-        value |= u64::from(byte & 0x7f).checked_shl(7 * at as u32)?;
-        if byte & 0x80 == 0 {
-            return Some((value, &bytes[at + 1..]));
-        }
-    }
-    None
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum Body {
+    #[prost(message, tag = "1")]
+    Text(Words),
+    #[prost(message, tag = "2")]
+    Audio(Samples),
+    #[prost(message, tag = "3")]
+    Transcription(Words),
+    #[prost(message, tag = "4")]
+    Message(Json),
+    #[prost(message, tag = "5")]
+    Interruption(Nothing),
 }
 
-/// Returns the next field with its number, and the bytes behind it.
-fn field(bytes: &[u8]) -> Option<(u64, Field<'_>, &[u8])> {
-    let (key, bytes) = varint(bytes)?;
-    let (value, bytes) = match key & 7 {
-        VARINT => {
-            let (value, bytes) = varint(bytes)?;
-            (Field::Number(value), bytes)
-        }
-        BYTES => {
-            let (len, bytes) = varint(bytes)?;
-            let (value, bytes) = bytes.split_at_checked(usize::try_from(len).ok()?)?;
-            (Field::Bytes(value), bytes)
-        }
-        kind @ (FIXED_64 | FIXED_32) => {
-            let (_, bytes) = bytes.split_at_checked(if kind == FIXED_64 { 8 } else { 4 })?;
-            (Field::Number(0), bytes)
-        }
-        _ => return None,
-    };
-    (key >> 3 != 0).then_some((key >> 3, value, bytes))
+// A field that is set is written even where it has the default value, as other sides have always got it.
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Words {
+    #[prost(string, optional, tag = "3")]
+    text: Option<String>,
 }
 
-/// Returns all fields; `None` when the bytes are none.
-fn fields(mut bytes: &[u8]) -> Option<Vec<(u64, Field<'_>)>> {
-    let mut found = Vec::new();
-    while !bytes.is_empty() {
-        let (number, value, rest) = field(bytes)?;
-        found.push((number, value));
-        bytes = rest;
-    }
-    Some(found)
+#[derive(Clone, PartialEq, prost::Message)]
+struct Samples {
+    #[prost(bytes = "vec", optional, tag = "3")]
+    audio: Option<Vec<u8>>,
+    #[prost(uint64, optional, tag = "4")]
+    rate_hz: Option<u64>,
+    #[prost(uint64, optional, tag = "5")]
+    channels: Option<u64>,
 }
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Json {
+    #[prost(string, optional, tag = "1")]
+    data: Option<String>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Nothing {}
 
 impl Frame {
-    /// Reads a frame; `None` for bytes that are no frame. Of several frames in one message the last one counts (proto3).
+    /// Reads a frame; `None` for bytes that are no frame. Of frames of different kinds in one message the last one counts (proto3).
     pub(super) fn parse(bytes: &[u8]) -> Option<Frame> {
-        let mut frame = None;
-        for (number, value) in fields(bytes)? {
-            let Field::Bytes(body) = value else { continue };
-            let body = fields(body);
-            let text = |wanted: u64| -> Option<String> {
-                let found = body.as_ref()?.iter().rev().find_map(|(number, value)| match value {
-                    Field::Bytes(bytes) if *number == wanted => Some(*bytes),
-                    _ => None,
-                });
-                String::from_utf8(found.unwrap_or_default().to_vec()).ok()
-            };
-            frame = Some(match number {
-                1 => Frame::Text(text(3)?),
-                2 => audio(body.as_ref()?)?,
-                3 => Frame::Transcription(text(3)?),
-                4 => Frame::Message(text(1)?),
-                5 => {
-                    body.as_ref()?;
-                    Frame::Interruption
-                }
-                _ => continue,
-            });
-        }
-        frame
+        Some(match Envelope::decode(bytes).ok()?.body? {
+            Body::Text(words) => Frame::Text(words.text.unwrap_or_default()),
+            Body::Audio(Samples { audio, rate_hz, channels }) => Frame::Audio {
+                audio: audio.unwrap_or_default(),
+                rate_hz: u32::try_from(rate_hz.unwrap_or_default()).ok()?,
+                channels: u32::try_from(channels.unwrap_or_default()).ok()?,
+            },
+            Body::Transcription(words) => Frame::Transcription(words.text.unwrap_or_default()),
+            Body::Message(message) => Frame::Message(message.data.unwrap_or_default()),
+            Body::Interruption(Nothing {}) => Frame::Interruption,
+        })
     }
 
     /// Returns the frame as bytes.
-    pub(super) fn write(&self) -> Vec<u8> {
-        let mut body = Vec::new();
-        let number = match self {
-            Frame::Text(text) => {
-                push_bytes(&mut body, 3, text.as_bytes());
-                1
-            }
-            Frame::Audio { audio, rate_hz, channels } => {
-                push_bytes(&mut body, 3, audio);
-                push_number(&mut body, 4, u64::from(*rate_hz));
-                push_number(&mut body, 5, u64::from(*channels));
-                2
-            }
-            Frame::Transcription(text) => {
-                push_bytes(&mut body, 3, text.as_bytes());
-                3
-            }
-            Frame::Message(text) => {
-                push_bytes(&mut body, 1, text.as_bytes());
-                4
-            }
-            Frame::Interruption => 5,
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        let body = match self {
+            Frame::Text(text) => Body::Text(Words { text: Some(text) }),
+            Frame::Audio { audio, rate_hz, channels } => Body::Audio(Samples {
+                audio: Some(audio),
+                rate_hz: Some(rate_hz.into()),
+                channels: Some(channels.into()),
+            }),
+            Frame::Transcription(text) => Body::Transcription(Words { text: Some(text) }),
+            Frame::Message(data) => Body::Message(Json { data: Some(data) }),
+            Frame::Interruption => Body::Interruption(Nothing {}),
         };
-        let mut bytes = Vec::with_capacity(body.len() + 6);
-        push_bytes(&mut bytes, number, &body);
-        bytes
+        Envelope { body: Some(body) }.encode_to_vec()
     }
-}
-
-fn audio(body: &[(u64, Field<'_>)]) -> Option<Frame> {
-    let (mut audio, mut rate_hz, mut channels) = (Vec::new(), 0, 0);
-    for (number, value) in body {
-        match (number, value) {
-            (3, Field::Bytes(bytes)) => audio = bytes.to_vec(),
-            (4, Field::Number(value)) => rate_hz = u32::try_from(*value).ok()?,
-            (5, Field::Number(value)) => channels = u32::try_from(*value).ok()?,
-            _ => {}
-        }
-    }
-    Some(Frame::Audio { audio, rate_hz, channels })
-}
-
-fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
-fn push_number(bytes: &mut Vec<u8>, number: u64, value: u64) {
-    push_varint(bytes, number << 3 | VARINT);
-    push_varint(bytes, value);
-}
-
-fn push_bytes(bytes: &mut Vec<u8>, number: u64, value: &[u8]) {
-    push_varint(bytes, number << 3 | BYTES);
-    push_varint(bytes, value.len() as u64);
-    bytes.extend_from_slice(value);
 }
 
 /// Code of frames where plain samples belong.
@@ -191,8 +125,8 @@ const RATES: [u32; 5] = [8000, 16_000, 24_000, 44_100, 48_000];
 pub(super) struct ProtobufProtocol;
 
 impl ProtobufProtocol {
-    fn send(&self, core: &mut Core, frame: &Frame) {
-        core.send(Message::Binary(frame.write()));
+    fn send(&self, core: &mut Core, frame: Frame) {
+        core.send(Message::Binary(frame.into_bytes()));
     }
 
     /// Takes audio of any rate and of one or more channels, of which the first is heard.
@@ -236,7 +170,7 @@ impl ProtobufProtocol {
             Some("client-ready") if !core.is_caller() => {
                 let answer = json!({ "label": LABEL, "type": "bot-ready", "id": message.get("id"),
                     "data": { "version": "2.2.0", "about": { "library": "ringer" } } });
-                self.send(core, &Frame::Message(answer.to_string()));
+                self.send(core, Frame::Message(answer.to_string()));
             }
             Some(_) => {}
             None => core.violation("UNKNOWN_TYPE", text),
@@ -250,18 +184,18 @@ impl Protocol for ProtobufProtocol {
         if core.is_caller() {
             let ready = json!({ "label": LABEL, "type": "client-ready", "id": "1",
                 "data": { "version": "2.2.0", "about": { "library": "ringer" } } });
-            self.send(core, &Frame::Message(ready.to_string()));
+            self.send(core, Frame::Message(ready.to_string()));
         }
     }
 
     fn voice(&mut self, core: &mut Core, _now: Time, chunk: Vec<u8>) {
         let rate_hz = core.mouth.wire().rate_hz;
-        self.send(core, &Frame::Audio { audio: chunk, rate_hz, channels: 1 });
+        self.send(core, Frame::Audio { audio: chunk, rate_hz, channels: 1 });
     }
 
     fn control(&mut self, core: &mut Core, _now: Time, control: SessionControl) {
         match control {
-            SessionControl::Clear if !core.is_caller() => self.send(core, &Frame::Interruption),
+            SessionControl::Clear if !core.is_caller() => self.send(core, Frame::Interruption),
             SessionControl::Hangup | SessionControl::Shutdown | SessionControl::Fault => core.close_for(&control),
             _ => {}
         }
@@ -310,7 +244,27 @@ mod tests {
             Frame::Interruption,
         ];
         for frame in frames {
-            assert_eq!(Frame::parse(&frame.write()), Some(frame));
+            assert_eq!(Frame::parse(&frame.clone().into_bytes()), Some(frame));
+        }
+    }
+
+    /// The bytes of each frame that other sides have got since the protocol is spoken, fields with default values among them.
+    #[test]
+    fn frames_have_the_same_bytes_as_ever() {
+        let audio = |audio: &[u8], rate_hz, channels| Frame::Audio { audio: audio.to_vec(), rate_hz, channels };
+        for (frame, bytes) in [
+            (Frame::Text("héllo".to_owned()), "0a081a0668c3a96c6c6f"),
+            (Frame::Text(String::new()), "0a021a00"),
+            (audio(&[1, 2, 3, 4], 16_000, 1), "120b1a040102030420807d2801"),
+            (audio(&[], 48_000, 2), "12081a002080f7022802"),
+            (audio(&[7; 200], 0, 0), &format!("12cf011ac801{}20002800", "07".repeat(200))),
+            (Frame::Transcription("a".to_owned()), "1a031a0161"),
+            (Frame::Message("{}".to_owned()), "22040a027b7d"),
+            (Frame::Message(String::new()), "22020a00"),
+            (Frame::Interruption, "2a00"),
+        ] {
+            assert_eq!(hex::encode(frame.clone().into_bytes()), bytes, "{frame:?}");
+            assert_eq!(Frame::parse(&hex::decode(bytes).expect("hexadecimal digits")), Some(frame));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::tone::Tone;
 use super::*;
-use crate::engine::sim::script::BranchAction;
+use crate::sim::script::BranchAction;
 
 /// First SIP port of branches; that of branch N is N above.
 const SIP_PORT: u16 = 5060;
@@ -107,7 +107,7 @@ impl Branch {
     }
 
     fn describe(&self) -> Option<Result<(String, MediaPlan), String>> {
-        let codecs = self.codec.map_or_else(|| crate::config::CODECS.to_vec(), |codec| vec![codec]);
+        let codecs = self.codec.map_or_else(|| ringer_base::config::CODECS.to_vec(), |codec| vec![codec]);
         let supported = sdp::offer(&codecs, self.address.ip(), self.rtp_port, self.number.into());
         self.offer.as_deref().map(|offer| sdp::answer(offer, &supported))
     }
@@ -129,7 +129,7 @@ impl Branch {
             }
             BranchAction::MoveMedia(port) => {
                 self.rtp_port = port;
-                let codecs = self.codec.map_or_else(|| crate::config::CODECS.to_vec(), |codec| vec![codec]);
+                let codecs = self.codec.map_or_else(|| ringer_base::config::CODECS.to_vec(), |codec| vec![codec]);
                 let offer = sdp::offer(&codecs, self.address.ip(), port, self.number.into()).session().to_string();
                 if !self.endpoint.update(at, key, Some(offer)) {
                     return Err("the UPDATE could not be sent".to_owned());

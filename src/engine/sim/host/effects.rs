@@ -1,9 +1,10 @@
 //! Effects of a Call in virtual time: performed after a drawn time, or not at all.
 
+use ringer_human::changed_text;
+use ringer_provider::Failure;
+
 use super::*;
-use crate::engine::effects::{failed, no_voice};
-use crate::human::changed_text;
-use crate::provider::Failure;
+use crate::effects::{failed, no_voice};
 
 /// Returns a failure that was drawn.
 fn drawn_failure(code: &'static str) -> Effected {

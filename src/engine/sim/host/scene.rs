@@ -10,9 +10,8 @@ use ringer_sip::sdp::{Direction, Negotiated};
 use super::branch::Branch;
 use super::tone::Tone;
 use super::*;
-use crate::engine::sim::SentRtp;
-use crate::engine::sim::redirector;
-use crate::engine::sim::script::{Change, Hold};
+use crate::sim::script::{Change, Hold};
+use crate::sim::{SentRtp, redirector};
 
 /// The tone of early media and of music on hold.
 pub(super) const TONE_HZ: f64 = 440.0;

@@ -1,7 +1,7 @@
 //! The signalling of one side: SIP messages to and from its endpoint, its port's outputs, and the sockets that they name.
 
 use super::*;
-use crate::engine::looking::find;
+use crate::looking::find;
 
 impl Host {
     /// Sends the INVITE to `peer`.
@@ -132,25 +132,28 @@ impl Host {
                         }
                     }
                 }
-                PortOutput::Send(ToPeer::Sip(order)) => self.order(now, order),
-                PortOutput::Send(ToPeer::Target(order)) => self.order_target(now, order),
-                PortOutput::Locate(address, lookup) => self.locate(now, &address, lookup),
-                PortOutput::Dial(call) => self.dial_target(now, &call),
-                PortOutput::Switch => {
-                    self.key = self.target_key.take();
-                    self.bye = None;
-                }
-                PortOutput::LocateMedia(host) => {
-                    let found = self.runtime.block_on(find(&host, &self.destination.guard()));
-                    self.looking = Some((now + self.lookup, found));
-                }
-                PortOutput::Media(plan) => self.media = Some(plan),
+                PortOutput::Act(action) => self.perform_action(now, action),
                 PortOutput::Warning(warning) => self.warnings.push(warning),
-                PortOutput::Send(ToPeer::WebSocket(_) | ToPeer::Pipeline(_) | ToPeer::Room(_))
-                | PortOutput::Frames(_)
-                | PortOutput::ClearFrames
-                | PortOutput::Log(..) => {}
+                PortOutput::Log(..) => {}
             }
+        }
+    }
+
+    fn perform_action(&mut self, now: Time, action: SipAction) {
+        match action {
+            SipAction::Send(order) => self.order(now, order),
+            SipAction::SendTarget(order) => self.order_target(now, order),
+            SipAction::Locate(address, lookup) => self.locate(now, &address, lookup),
+            SipAction::Dial(call) => self.dial_target(now, &call),
+            SipAction::Switch => {
+                self.key = self.target_key.take();
+                self.bye = None;
+            }
+            SipAction::LocateMedia(host) => {
+                let found = self.runtime.block_on(find(&host, &self.destination.guard()));
+                self.looking = Some((now + self.lookup, found));
+            }
+            SipAction::Media(plan) => self.media = Some(plan),
         }
     }
 

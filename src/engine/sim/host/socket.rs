@@ -6,16 +6,16 @@ use ringer_media::call::Control;
 use ringer_media::frame::RATE_HZ;
 use ringer_media::leg::PcmParams;
 use ringer_media::rings::{FrameRings, frame_rings};
+use ringer_transport::websocket::dial::{DialFault, fault_of_status};
+use ringer_transport::websocket::port::{SocketOrder, WebSocketAction, WebSocketPort};
+use ringer_transport::websocket::{Message, Role};
 
 use super::*;
-use crate::engine::WebSocketDial;
-use crate::engine::exchange::FrameExchange;
-use crate::engine::sim::stream::{Frame, Parcel};
-use crate::engine::sim::{AGENT, CALLER};
-use crate::engine::socket::GOODBYE;
-use crate::transport::websocket::dial::{DialFault, fault_of_status};
-use crate::transport::websocket::port::{SocketOrder, WebSocketPort};
-use crate::transport::websocket::{Message, Role};
+use crate::WebSocketDial;
+use crate::channel::GOODBYE;
+use crate::exchange::FrameExchange;
+use crate::sim::stream::{Frame, Parcel};
+use crate::sim::{AGENT, CALLER};
 
 /// Milliseconds after which a connection is accepted.
 const ACCEPTING_MS: (f64, f64) = (1.0, 20.0);
@@ -335,12 +335,11 @@ impl Host {
                         false => self.tell(now, Input::Signal(signal)),
                     }
                 }
-                PortOutput::Send(ToPeer::WebSocket(order)) => self.order_socket(now, order),
-                PortOutput::Frames(pcm) => socket.hear(now, &pcm),
-                PortOutput::ClearFrames => socket.frames.clear(),
+                PortOutput::Act(WebSocketAction::Send(order)) => self.order_socket(now, order),
+                PortOutput::Act(WebSocketAction::Frames(pcm)) => socket.hear(now, &pcm),
+                PortOutput::Act(WebSocketAction::ClearFrames) => socket.frames.clear(),
                 PortOutput::Log(at_ms, line) => self.log_line(at_ms, &line),
                 PortOutput::Warning(warning) => self.warnings.push(warning),
-                _ => {}
             }
         }
         self.socket.iter_mut().for_each(|socket| socket.taking = None);

@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use ringer_base::config::Refer;
 use ringer_media::codec::Codec;
+use ringer_transport::sip::transfer::Forwarding;
 
 use super::words::Words;
 use super::{address, codec, targets};
-use crate::config::Refer;
-use crate::transport::sip::transfer::Forwarding;
 
 /// The manner of one side, as far as its script tells it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,8 @@
 //! Lines about calls over a WebSocket: the dialect, and what the agent does with the connection.
 
+use ringer_transport::websocket::{Dialect, Kind};
+
 use super::words::Words;
-use crate::transport::websocket::{Dialect, Kind};
 
 /// Most bytes of a binary message.
 const MOST_BYTES: f64 = 4_194_304.0;

@@ -1,9 +1,10 @@
 //! Tests of how scripts are read.
 
+use ringer_base::config::Refer;
+use ringer_transport::sip::transfer::Forwarding;
+use ringer_transport::websocket::Kind;
+
 use super::*;
-use crate::config::Refer;
-use crate::transport::sip::transfer::Forwarding;
-use crate::transport::websocket::Kind;
 
 #[test]
 fn every_kind_of_line_is_read() {

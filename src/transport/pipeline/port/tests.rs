@@ -4,9 +4,10 @@ use ringer_media::call::HangupCause;
 use ringer_media::codec::Codec;
 
 use super::*;
-use crate::transport::pipeline::Step;
-use crate::transport::pipeline::rtvi::{ToolNews, ToolPhase};
-use crate::transport::webrtc::PeerFault;
+use crate::fault::FaultKind;
+use crate::pipeline::Step;
+use crate::pipeline::rtvi::{ToolNews, ToolPhase};
+use crate::webrtc::PeerFault;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -14,7 +15,7 @@ fn at(seconds: u64) -> Time {
     Time(seconds * SECOND)
 }
 
-fn outputs(port: &mut PipelinePort) -> Vec<PortOutput> {
+fn outputs(port: &mut PipelinePort) -> Vec<PortOutput<Order>> {
     std::iter::from_fn(|| port.poll()).filter(|output| !matches!(output, PortOutput::Log(..))).collect()
 }
 
@@ -118,22 +119,27 @@ fn a_flood_of_events_is_cut_and_told() {
 #[test]
 fn ends_have_their_code() {
     let fault = |step, reason| PipelineFault { step, reason };
-    let check = |is_open: bool, fault: PipelineFault, kind: RemoteKind, code: &str| {
+    let check = |is_open: bool, fault: PipelineFault, kind: RemoteKind, fault_kind: FaultKind| {
         let mut port = if is_open { open() } else { PipelinePort::caller("http://h", at(1), 0) };
         outputs(&mut port);
         let text = fault.to_string();
         port.finish(at(3), PipelineEnd::Failed(fault));
-        let detail = EndDetail::Pipeline { code: code.to_owned() };
+        let detail = EndDetail::Pipeline { code: fault_kind.as_str().to_owned() };
         assert_eq!(signals(&mut port), [Signal::Ended(RemoteEnd { kind, detail, text })]);
         port.control(&Control::Hangup(HangupCause::Normal));
         assert_eq!(outputs(&mut port), [], "it is over");
     };
-    check(false, fault(Step::Offer, Reason::Status(401)), RemoteKind::AuthFailed, "P2_AUTH_FAILED");
-    check(false, fault(Step::Offer, Reason::Status(404)), RemoteKind::Refused, "P2_CONNECTION_FAILED");
-    check(false, fault(Step::Start, Reason::Room), RemoteKind::Refused, "CONNECTION_NOT_SUPPORTED");
-    check(false, fault(Step::Offer, Reason::Peer(PeerFault::Failed)), RemoteKind::Unreachable, "P2_CONNECTION_FAILED");
-    check(true, fault(Step::Call, Reason::Peer(PeerFault::Failed)), RemoteKind::Lost, "P2_CONNECTION_FAILED");
-    check(true, fault(Step::Call, Reason::Agent("no key".into())), RemoteKind::Lost, "P2_AGENT_ERROR");
+    check(false, fault(Step::Offer, Reason::Status(401)), RemoteKind::AuthFailed, FaultKind::PipelineAuth);
+    check(false, fault(Step::Offer, Reason::Status(404)), RemoteKind::Refused, FaultKind::PipelineConnect);
+    check(false, fault(Step::Start, Reason::Room), RemoteKind::Refused, FaultKind::PipelineRoom);
+    check(
+        false,
+        fault(Step::Offer, Reason::Peer(PeerFault::Failed)),
+        RemoteKind::Unreachable,
+        FaultKind::PipelineConnect,
+    );
+    check(true, fault(Step::Call, Reason::Peer(PeerFault::Failed)), RemoteKind::Lost, FaultKind::PipelineConnect);
+    check(true, fault(Step::Call, Reason::Agent("no key".into())), RemoteKind::Lost, FaultKind::PipelineAgent);
     let mut port = open();
     port.finish(at(3), PipelineEnd::AgentLeft);
     let end = RemoteEnd { kind: RemoteKind::Bye, detail: EndDetail::None, text: String::new() };
@@ -149,9 +155,7 @@ fn controls_become_orders() {
     port.control(&Control::Hangup(HangupCause::Normal));
     port.control(&Control::Cancel);
     let orders = outputs(&mut port);
-    let [PortOutput::Send(ToPeer::Pipeline(Order::Send(text))), PortOutput::Send(ToPeer::Pipeline(Order::HangUp))] =
-        &orders[..]
-    else {
+    let [PortOutput::Act(Order::Send(text)), PortOutput::Act(Order::HangUp)] = &orders[..] else {
         panic!("{orders:?}")
     };
     let message: Value = serde_json::from_str(text).expect("JSON");

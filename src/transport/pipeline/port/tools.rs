@@ -7,7 +7,7 @@ use ringer_media::call::ChannelEvent;
 use ringer_media::time::Time;
 use serde_json::Value;
 
-use crate::transport::pipeline::rtvi::{ToolNews, ToolPhase};
+use crate::pipeline::rtvi::{ToolNews, ToolPhase};
 
 /// Calls that may wait for their results.
 const MAX_WAITING: usize = 64;

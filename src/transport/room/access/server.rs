@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::clock::Clock;
+use ringer_base::post::{Poster, Posting};
 use serde_json::{Value, json};
 use url::Url;
 
 use super::token::{RoomKey, admin_token};
 use super::{ANSWER_BYTES, AccessFault, Visit, WAITS_MS, ask};
-use crate::clock::Clock;
-use crate::provider::post::{Poster, Posting};
-use crate::transport::room::fault::place_of;
+use crate::room::fault::place_of;
 
 /// Time for a connection and an answer together.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -117,9 +117,11 @@ impl RoomServer {
 
 #[cfg(test)]
 mod tests {
+    use ringer_base::guard::Guard;
+
     use super::super::testing::{Asked, FakeServer, claims_of, key, moving, visit};
     use super::*;
-    use crate::provider::guard::Guard;
+    use crate::fault::FaultKind;
 
     fn at(url: &str) -> Result<RoomServer, String> {
         let poster = Arc::new(Poster::new(Guard::new(true), PATIENCE));
@@ -171,11 +173,11 @@ mod tests {
     #[tokio::test]
     async fn refusals_of_the_room_server() {
         let denied = r#"{"code":"unauthenticated","msg":"invalid API key: APIkey"}"#;
-        let failed = "P1_SESSION_SETUP_FAILED";
-        for (status, body, times, code, why) in [
-            (401, denied, 1, "P1_AUTH_FAILED", "it answered 401 (unauthenticated)"),
+        let failed = FaultKind::RoomSetup;
+        for (status, body, times, kind, why) in [
+            (401, denied, 1, FaultKind::RoomAuth, "it answered 401 (unauthenticated)"),
             (404, "", 1, failed, "it answered 404"),
-            (429, "", 3, "CUSTOMER_CONCURRENCY_LIMIT", "it answered 429"),
+            (429, "", 3, FaultKind::Busy, "it answered 429"),
             (500, "", 3, failed, "it answered 500"),
             (302, "", 3, failed, "it answered 302"),
             (200, "<html>", 3, failed, "its answer is no JSON object"),
@@ -185,7 +187,7 @@ mod tests {
             let refused = moving(&server.clock, server.create(&visit())).await.expect_err("it is refused");
             let place = fake.base.trim_start_matches("http://");
             let expect = format!("CreateRoom at the room server {place}: {why}");
-            assert_eq!((refused.code().as_str(), refused.to_string()), (code, expect));
+            assert_eq!((refused.kind(), refused.to_string()), (kind, expect));
             assert_eq!(fake.requests().len(), times, "{status}");
             // It ends with the call; a room that is gone is gone.
             let removed = moving(&server.clock, server.remove("r")).await;
@@ -195,7 +197,7 @@ mod tests {
         let closed = at("ws://127.0.0.1:1").expect("an address");
         let refused = moving(&closed.clock, closed.create(&visit())).await.expect_err("nobody is there");
         assert_eq!(
-            (refused.code().as_str(), refused.to_string().as_str()),
+            (refused.kind(), refused.to_string().as_str()),
             (failed, "CreateRoom at the room server 127.0.0.1:1: no connection: Connection refused (os error 111)")
         );
     }

@@ -1,17 +1,17 @@
 //! A server of a test that answers what it is told to, and keeps what it was asked.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
+use ringer_base::clock::Clock;
+use ringer_base::config::Secret;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::{RoomKey, Visit};
-use crate::clock::Clock;
-use crate::config::Secret;
 
 /// A request that came.
 #[derive(Clone, Debug)]

@@ -3,11 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac};
+use ringer_base::config::Secret;
 use serde_json::{Map, Value, json};
 use sha2::Sha256;
 
 use super::Visit;
-use crate::config::Secret;
 
 /// Seconds for which a token to join holds. The server renews it in the call.
 const JOIN_S: i64 = 3600;

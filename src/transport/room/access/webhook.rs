@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use ringer_base::clock::Clock;
+use ringer_base::config::Secret;
+use ringer_base::guard::Guard;
+use ringer_base::post::{Poster, Posting};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
 use super::{ANSWER_BYTES, AccessFault, Visit, WAITS_MS, ask};
-use crate::clock::Clock;
-use crate::config::Secret;
-use crate::provider::guard::Guard;
-use crate::provider::post::{Poster, Posting};
 
 /// Time for a connection and an answer together.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -99,6 +99,7 @@ fn read_answer(body: &[u8], rooms: &Guard) -> Result<Admission, String> {
 mod tests {
     use super::super::testing::{FakeServer, moving, visit};
     use super::*;
+    use crate::fault::FaultKind;
 
     async fn admit(server: &FakeServer, authorization: Option<&str>) -> Result<Admission, AccessFault> {
         let asked = TokenServer {
@@ -164,7 +165,7 @@ mod tests {
             match (done, expect) {
                 (Ok(_), None) => {}
                 (Err(fault), Some(why)) => {
-                    assert_eq!(fault.code().as_str(), "P1_SESSION_SETUP_FAILED", "{told}");
+                    assert_eq!(fault.kind(), FaultKind::RoomSetup, "{told}");
                     let text = fault.to_string();
                     assert!(text.starts_with("P1_token_webhook_url: ") && text.contains(why), "{told}: {text}");
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::transport::room::messages::{StreamChunk, StreamHeader, StreamTrailer};
+use crate::room::messages::{StreamChunk, StreamHeader, StreamTrailer};
 
 /// Streams that are open at once; the oldest is given up for a further one.
 const MAX_OPEN: usize = 32;

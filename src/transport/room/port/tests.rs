@@ -6,16 +6,17 @@ use ringer_media::call::HangupCause;
 use ringer_media::codec::Codec;
 
 use super::*;
-use crate::transport::room::Step;
-use crate::transport::room::data::ToolCall;
-use crate::transport::room::messages::DisconnectReason;
-use crate::transport::webrtc::PeerFault;
+use crate::fault::FaultKind;
+use crate::room::Step;
+use crate::room::data::ToolCall;
+use crate::room::messages::DisconnectReason;
+use crate::webrtc::PeerFault;
 
 fn at(seconds: u64) -> Time {
     Time(seconds * 1_000_000_000)
 }
 
-fn outputs(port: &mut RoomPort) -> Vec<PortOutput> {
+fn outputs(port: &mut RoomPort) -> Vec<PortOutput<Order>> {
     std::iter::from_fn(|| port.poll()).collect()
 }
 
@@ -119,33 +120,32 @@ fn an_agent_that_leaves_and_is_back_is_told() {
 
 #[test]
 fn every_end_is_told_once() {
-    let check = |mut port: RoomPort, end: RoomEnd, kind: RemoteKind, code: Option<&str>| {
+    let check = |mut port: RoomPort, end: RoomEnd, kind: RemoteKind, fault_kind: Option<FaultKind>| {
         port.finish(at(4), end.clone());
         let told = signals(&mut port);
         let [Signal::Ended(remote)] = &told[..] else { panic!("{told:?}") };
-        assert_eq!((remote.kind, remote.pipeline_code()), (kind, code));
+        assert_eq!((remote.kind, remote.pipeline_code().and_then(FaultKind::parse)), (kind, fault_kind));
         port.finish(at(5), end);
         assert_eq!((signals(&mut port), port.is_over()), (vec![], true));
     };
     let fault = |step, reason| RoomEnd::Failed(RoomFault { step, reason });
     check(open(), RoomEnd::AgentLeft, RemoteKind::Bye, None);
     let lost = Reason::Lost("it broke".into(), 3);
-    check(open(), fault(Step::Call, lost), RemoteKind::Lost, Some("BRIDGE_DISCONNECTED"));
-    check(open(), fault(Step::Call, Reason::AgentFailed), RemoteKind::Lost, Some("P1_AGENT_ERROR"));
+    check(open(), fault(Step::Call, lost), RemoteKind::Lost, Some(FaultKind::RoomLost));
+    check(open(), fault(Step::Call, Reason::AgentFailed), RemoteKind::Lost, Some(FaultKind::RoomAgent));
     let gone = Reason::AgentLost(DisconnectReason::ConnectionTimeout);
-    check(open(), fault(Step::Call, gone), RemoteKind::Lost, Some("BRIDGE_DISCONNECTED"));
+    check(open(), fault(Step::Call, gone), RemoteKind::Lost, Some(FaultKind::RoomLost));
     let absent = Reason::NoAgent(Duration::from_secs(30), "no agent joined the room");
-    check(opening(), fault(Step::Agent, absent), RemoteKind::Refused, Some("NO_ANSWER"));
+    check(opening(), fault(Step::Agent, absent), RemoteKind::Refused, Some(FaultKind::RoomNoAgent));
     let refused = Reason::Dial(DialFault::Unauthorized(401), None);
-    check(opening(), fault(Step::Join, refused), RemoteKind::AuthFailed, Some("P1_AUTH_FAILED"));
+    check(opening(), fault(Step::Join, refused), RemoteKind::AuthFailed, Some(FaultKind::RoomAuth));
     let failed = Reason::Peer(PeerFault::Failed);
-    check(opening(), fault(Step::Agent, failed), RemoteKind::Unreachable, Some("P1_BRIDGE_CONNECT_FAILED"));
+    check(opening(), fault(Step::Agent, failed), RemoteKind::Unreachable, Some(FaultKind::RoomConnect));
 }
 
 #[test]
 fn controls_become_orders() {
-    let order =
-        |output: PortOutput| if let PortOutput::Send(ToPeer::Room(order)) = output { Some(order) } else { None };
+    let order = |output: PortOutput<Order>| if let PortOutput::Act(order) = output { Some(order) } else { None };
     let mut port = open();
     port.control(&Control::Digit { digit: 'A', duration_ms: 100 });
     port.control(&Control::Hangup(HangupCause::Normal));

@@ -5,9 +5,9 @@ use std::time::Duration;
 use ringer_media::time::Time;
 
 use super::{Carried, RoomCall, RoomNews, now};
-use crate::transport::news::NewsSender;
-use crate::transport::room::fault::Reason;
-use crate::transport::room::line::Connected;
+use crate::news::NewsSender;
+use crate::room::fault::Reason;
+use crate::room::line::Connected;
 
 /// Times that a call comes back.
 const MAX_RETURNS: u32 = 20;

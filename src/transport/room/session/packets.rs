@@ -1,8 +1,8 @@
 //! Packets of the room: which ones are the agent's, and those that come before the call is up.
 
 use super::{PACKETS, RoomCall, now};
-use crate::transport::room::signal::Flow;
-use crate::transport::webrtc::Arrived;
+use crate::room::signal::Flow;
+use crate::webrtc::Arrived;
 
 impl RoomCall {
     /// Keeps a packet until the call is up: by then it is known which ones are the agent's.

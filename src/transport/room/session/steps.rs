@@ -2,16 +2,14 @@
 
 use super::back::How;
 use super::{Carried, RoomCall, RoomNews, now};
-use crate::transport::news::NewsSender;
-use crate::transport::room::fault::Reason;
-use crate::transport::room::messages::{
-    DisconnectReason, IceServerInfo, LeaveAction, Request, SessionDescription, SignalTarget,
-};
-use crate::transport::room::side::{Side, helpers};
-use crate::transport::room::signal::{Flow, RoomEvent, SignalEnd, SignalOutput, encode, microphone};
-use crate::transport::room::voices::Track;
-use crate::transport::webrtc::{Candidate, Delivery, MediaPeer, Part, PeerFault, PeerSettings, RemoteTrack};
-use crate::transport::websocket::protocol::Message;
+use crate::news::NewsSender;
+use crate::room::fault::Reason;
+use crate::room::messages::{DisconnectReason, IceServerInfo, LeaveAction, Request, SessionDescription, SignalTarget};
+use crate::room::side::{Side, helpers};
+use crate::room::signal::{Flow, RoomEvent, SignalEnd, SignalOutput, encode, microphone};
+use crate::room::voices::Track;
+use crate::webrtc::{Candidate, Delivery, MediaPeer, Part, PeerFault, PeerSettings, RemoteTrack};
+use crate::websocket::protocol::Message;
 
 /// Names of the data channels that a server knows.
 const RELIABLE: &str = "_reliable";

@@ -54,7 +54,7 @@ async fn the_answer_to_a_hang_up_is_the_last_that_a_call_hears() {
         SipSocket::start(any.into(), &TlsSettings::default(), None, &tasks).await.expect("a loopback socket");
     let peer = UdpSocket::bind(any).await.expect("a loopback socket");
     let destination = peer.local_addr().expect("it is bound");
-    let sdp = crate::transport::sip::sdp::offer(&[Codec::Pcmu], any.ip(), 20_000, 1).session().to_string();
+    let sdp = crate::sip::sdp::offer(&[Codec::Pcmu], any.ip(), 20_000, 1).session().to_string();
     let (news, mut heard) = mpsc::channel(NEWS);
     let invite = Invite {
         target: ringer_sip::Uri::parse(&format!("sip:far@{destination}")).expect("a target"),

@@ -8,12 +8,12 @@ use hickory_resolver::proto::op::{Message, OpCode, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, NAPTR, SRV};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use parking_lot::Mutex;
+use ringer_base::tasks::Tasks;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::ask::answer_of;
 use super::plan::{Answer, Question, Trouble};
-use crate::tasks::Tasks;
 
 /// Lifetime of an answer, in seconds.
 const TTL: u32 = 60;

@@ -1,6 +1,6 @@
 //! Early dialogs of a call that was forked (RFC 3261 12.1): the one whose provisional response came last is heard.
 
-use crate::transport::port::MediaPlan;
+use crate::sip::sdp::MediaPlan;
 
 /// Most branches whose media are kept in mind.
 const MOST: usize = 8;

@@ -4,8 +4,10 @@ use ringer_media::call::{RemoteEnd, RemoteKind, Signal};
 use ringer_sip::CallEvent;
 use ringer_sip::sdp::{Negotiated, Offer};
 
-use super::{INCOMPATIBLE, SipOrder, SipPort};
-use crate::transport::port::{MediaPlan, PortOutput};
+use super::{INCOMPATIBLE, SipPort};
+use crate::peer::PortOutput;
+use crate::sip::order::{SipAction, SipOrder};
+use crate::sip::sdp::MediaPlan;
 
 impl SipPort {
     /// Takes a provisional response: its branch is heard from now on, where it has media, in this response or in an
@@ -27,7 +29,7 @@ impl SipPort {
     fn hear_early(&mut self, code: u16, tag: &str, plan: MediaPlan) {
         self.branches.hear(tag, plan);
         if !plan.rtp.ip().is_unspecified() {
-            self.out.push_back(PortOutput::Media(plan));
+            self.act(SipAction::Media(plan));
         }
         self.signal(Signal::EarlyMedia { code, leg: plan.media.into() });
     }
@@ -44,7 +46,7 @@ impl SipPort {
         if let Ok(plan) = self.media_plan(&changed)
             && !plan.rtp.ip().is_unspecified()
         {
-            self.out.push_back(PortOutput::Media(plan));
+            self.act(SipAction::Media(plan));
         }
     }
 
@@ -85,7 +87,7 @@ impl SipPort {
         let is_unknown = self.names.lacks(host);
         if is_unknown {
             self.names.look_for(host);
-            self.out.push_back(PortOutput::LocateMedia(host.to_owned()));
+            self.act(SipAction::LocateMedia(host.to_owned()));
         }
         is_unknown
     }
@@ -110,11 +112,11 @@ pub(super) fn negotiate(offer: &str, supported: &Offer) -> Result<(String, Negot
 mod tests {
     use std::net::IpAddr;
 
+    use ringer_base::config::CODECS;
+    use ringer_base::guard::{Blocked, Guard};
+
     use super::*;
-    use crate::config::CODECS;
-    use crate::provider::guard::{Blocked, Guard};
-    use crate::transport::port::ToPeer;
-    use crate::transport::sip::sdp;
+    use crate::sip::sdp;
 
     fn offer_at(port: u16) -> Offer {
         sdp::offer(&CODECS, IpAddr::from([192, 0, 2, 1]), port, 1)
@@ -156,20 +158,20 @@ mod tests {
     /// Outputs of a port so far, in a word each.
     fn outputs_of(port: &mut SipPort) -> Vec<String> {
         let word = |output| match output {
-            PortOutput::Media(plan) => format!("media to {}", plan.rtp),
-            PortOutput::LocateMedia(host) => format!("where is {host}"),
+            PortOutput::Act(SipAction::Media(plan)) => format!("media to {}", plan.rtp),
+            PortOutput::Act(SipAction::LocateMedia(host)) => format!("where is {host}"),
             PortOutput::Signal(Signal::EarlyMedia { code, .. }) => format!("early media {code}"),
             PortOutput::Signal(Signal::Ringing { code }) => format!("ringing {code}"),
             PortOutput::Signal(Signal::Answered { .. }) => "answered".to_owned(),
             PortOutput::Signal(Signal::Renegotiated { .. }) => "renegotiated".to_owned(),
             PortOutput::Signal(Signal::SessionAnswered { code }) => format!("session {code}"),
             PortOutput::Signal(Signal::Ended(end)) => format!("ended {:?}: {}", end.kind, end.text),
-            PortOutput::Send(ToPeer::Sip(SipOrder::AnswerOffer(_))) => "answer the offer".to_owned(),
-            PortOutput::Send(ToPeer::Sip(SipOrder::Answer(_))) => "answer".to_owned(),
-            PortOutput::Send(ToPeer::Sip(SipOrder::Hangup(cause, _))) => format!("hang up {cause}"),
-            PortOutput::Send(ToPeer::Sip(SipOrder::Reject(code, _))) => format!("reject {code}"),
-            PortOutput::Send(ToPeer::Sip(SipOrder::KnowHost(host, address))) => format!("{host} is {address}"),
-            PortOutput::Send(ToPeer::Sip(SipOrder::Limit(_))) => "limit".to_owned(),
+            PortOutput::Act(SipAction::Send(SipOrder::AnswerOffer(_))) => "answer the offer".to_owned(),
+            PortOutput::Act(SipAction::Send(SipOrder::Answer(_))) => "answer".to_owned(),
+            PortOutput::Act(SipAction::Send(SipOrder::Hangup(cause, _))) => format!("hang up {cause}"),
+            PortOutput::Act(SipAction::Send(SipOrder::Reject(code, _))) => format!("reject {code}"),
+            PortOutput::Act(SipAction::Send(SipOrder::KnowHost(host, address))) => format!("{host} is {address}"),
+            PortOutput::Act(SipAction::Send(SipOrder::Limit(_))) => "limit".to_owned(),
             other => format!("{other:?}"),
         };
         std::iter::from_fn(|| port.poll()).map(word).collect()

@@ -7,7 +7,7 @@ use ringer_sip::Notice;
 use serde_json::{Value, json};
 
 use super::SipPort;
-use crate::transport::sockets::Stranger;
+use crate::sockets::Stranger;
 
 /// Most events that are kept until the call is up.
 const MAX_KEPT: usize = 16;
@@ -108,13 +108,13 @@ impl SipPort {
 
 #[cfg(test)]
 mod tests {
+    use ringer_base::config::CODECS;
+    use ringer_base::guard::Guard;
     use ringer_sip::{CallEvent, Hop};
 
     use super::*;
-    use crate::config::CODECS;
-    use crate::provider::guard::Guard;
-    use crate::transport::port::PortOutput;
-    use crate::transport::sip::sdp;
+    use crate::peer::PortOutput;
+    use crate::sip::sdp;
 
     /// Returns the port of a call that is answered after `early` and before `late`.
     fn port(early: &[Notice], late: &[Notice]) -> SipPort {

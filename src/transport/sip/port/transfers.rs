@@ -2,15 +2,15 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use ringer_base::config::Refer;
 use ringer_media::call::{Control, Onward, RemoteEnd, Signal};
 use ringer_sip::uri::Uri;
 use ringer_sip::{CallEnd, CallEvent, EndKind, Hop, Transport};
 
-use super::{INCOMPATIBLE, NORMAL, SipOrder, SipPort};
-use crate::config::Refer;
-use crate::transport::port::{Lookup, PortOutput, ToPeer};
-use crate::transport::sip::media_names::Dialog;
-use crate::transport::sip::transfer::{
+use super::{INCOMPATIBLE, NORMAL, SipPort};
+use crate::sip::media_names::Dialog;
+use crate::sip::order::{Lookup, SipAction, SipOrder};
+use crate::sip::transfer::{
     Forwarding, MOST_TRANSFERS, Open, Step, TargetCall, Transfers, for_people, may_go, plain, reachable, read_target,
 };
 
@@ -42,15 +42,15 @@ impl SipPort {
         let own = called.as_ref().map(|called| called.host.as_str());
         let goes_on = may_go(&self.transfers.forwarding.redirects, &target, own);
         if let Some(reached) = reachable(&target, called.as_ref()).filter(|_| goes_on) {
-            return self.out.push_back(PortOutput::Locate(reached.into(), lookup));
+            return self.act(SipAction::Locate(reached.into(), lookup));
         }
         let place = if target.host.is_empty() { for_people(&target) } else { target.host };
         self.warn(format!("a redirect to {place} is not followed: sip.redirects does not have it"));
         let order = SipOrder::Resolved(Vec::new());
-        self.out.push_back(PortOutput::Send(match lookup {
-            Lookup::TargetRedirect => ToPeer::Target(order),
-            Lookup::Redirect | Lookup::Transfer => ToPeer::Sip(order),
-        }));
+        match lookup {
+            Lookup::TargetRedirect => self.send_target(order),
+            Lookup::Redirect | Lookup::Transfer => self.send(order),
+        }
     }
 
     /// Takes the other side's request for a transfer. The Call is asked once it is known whether the target may be
@@ -79,7 +79,7 @@ impl SipPort {
             Ok((uri, replaces)) => {
                 let by = referred_by.map(|by| ("Referred-By".to_owned(), plain(&by)));
                 let headers = by.into_iter().chain(replaces.map(|value| ("Replaces".to_owned(), value))).collect();
-                self.out.push_back(PortOutput::Locate(uri.clone().into(), Lookup::Transfer));
+                self.act(SipAction::Locate(uri.clone().into(), Lookup::Transfer));
                 self.transfers.open = Some(Open { to, uri, headers, step: Step::LookedUp });
             }
             Err(why) => {
@@ -118,7 +118,7 @@ impl SipPort {
                 open.step = Step::Calling { left: None };
                 self.transfers.followed += 1;
                 self.send(SipOrder::AcceptTransfer);
-                self.out.push_back(PortOutput::Dial(Box::new(TargetCall { uri, hops, headers, media })));
+                self.act(SipAction::Dial(Box::new(TargetCall { uri, hops, headers, media })));
                 true
             }
             (Control::Transfer(_), Step::Asked(_)) => {
@@ -174,7 +174,7 @@ impl SipPort {
                     if matches!(open.step, Step::Calling { left: None }) {
                         self.send(SipOrder::Hangup(NORMAL.0, NORMAL.1));
                     }
-                    self.out.push_back(PortOutput::Switch);
+                    self.act(SipAction::Switch);
                     self.go_there(&plan);
                     let leg = Some(plan.media.into());
                     self.signal(Signal::Transferred { to: open.to, outcome: "answered".into(), code: 200, leg });
@@ -207,7 +207,7 @@ impl SipPort {
     }
 
     pub(super) fn send_target(&mut self, order: SipOrder) {
-        self.out.push_back(PortOutput::Send(ToPeer::Target(order)));
+        self.act(SipAction::SendTarget(order));
     }
 }
 

@@ -4,12 +4,12 @@ use std::future::Future;
 use std::net::Ipv4Addr;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
+use ringer_base::tls::Roots;
 use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::provider::tls::Roots;
-use crate::transport::sip::tls::Identity;
+use crate::sip::tls::Identity;
 
 /// Time limit of one step on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -12,8 +12,8 @@ use tokio_tungstenite::tungstenite::http::header::SEC_WEBSOCKET_PROTOCOL;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::{DialFault, fault_of_status, in_words, refusal, unreachable};
-use crate::transport::sip::tls::reason;
-use crate::transport::websocket::link::{Duplex, LinkLimits, socket_config};
+use crate::sip::tls::reason;
+use crate::websocket::link::{Duplex, LinkLimits, socket_config};
 
 /// Most bytes of an answer's head.
 const MAX_HEAD: usize = 16 * 1024;

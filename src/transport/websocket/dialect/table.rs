@@ -8,7 +8,7 @@ use super::{
     CHUNK_MS, COMMON_FIELDS, Dialect, Fault, Kind, MAX_HEADERS, MAX_NAME_CHARS, MarksOnClear, OWN_FIELDS, Preset,
     preset, read_parameters,
 };
-use crate::transport::websocket::voice::{Encoding, Wire};
+use crate::websocket::voice::{Encoding, Wire};
 
 /// Reads the settings of a table.
 pub(super) fn parse(table: &Map<String, Value>) -> Result<Dialect, String> {

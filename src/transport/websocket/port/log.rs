@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ringer_media::time::Time;
 
-use crate::transport::websocket::Message;
-use crate::transport::websocket::handshake::Upgrade;
+use crate::peer::without_secrets;
+use crate::websocket::Message;
+use crate::websocket::handshake::Upgrade;
 
 /// Most characters of a message that are written.
 const MESSAGE_CHARS: usize = 2000;
@@ -50,7 +51,7 @@ pub(super) struct MessageLog {
 impl MessageLog {
     /// Writes an upgrade request.
     pub(super) fn upgrade(&mut self, upgrade: &Upgrade) {
-        let url = super::without_secrets(&upgrade.url);
+        let url = without_secrets(&upgrade.url);
         let query = if upgrade.url.contains('?') { "?..." } else { "" };
         let header = |(name, value): &(String, String)| {
             let is_open = OPEN_HEADERS.iter().any(|open| open.eq_ignore_ascii_case(name));

@@ -1,8 +1,19 @@
-//! Orders to the task of a connection, rules of its attempts, and errors that the other side told of.
+//! Orders to the task of a connection, and rules of its attempts.
 
 use std::time::Duration;
 
-use crate::transport::websocket::Message;
+use crate::websocket::Message;
+
+/// Action of the port of a WebSocket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WebSocketAction {
+    /// Order to the task of the connection.
+    Send(SocketOrder),
+    /// Audio of the other side at the leg's rate, behind that which came before.
+    Frames(Vec<i16>),
+    /// Audio of the other side that was not heard yet is to be dropped.
+    ClearFrames,
+}
 
 /// An order to the task of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,15 +49,4 @@ impl Default for DialRules {
     fn default() -> DialRules {
         DialRules { retries: 3, backoff_ms: vec![500, 1000, 2000] }
     }
-}
-
-/// An error that the other side told of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentError {
-    /// Code of the error.
-    pub code: String,
-    /// Message of the error.
-    pub message: String,
-    /// Time of it in milliseconds since 1970.
-    pub at_ms: i64,
 }

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use ringer_media::seed::Seed;
 
 use super::*;
-use crate::transport::websocket::Kind;
-use crate::transport::websocket::voice::Wire;
+use crate::websocket::Kind;
+use crate::websocket::voice::Wire;
 
 /// A driver without sockets and clock.
 struct Rig {
@@ -65,8 +65,8 @@ impl Rig {
     fn drain(&mut self) {
         while let Some(output) = self.port.poll() {
             match output {
-                PortOutput::Send(ToPeer::WebSocket(SocketOrder::Send(message))) => self.sent.push(message),
-                PortOutput::Send(ToPeer::WebSocket(order)) => self.orders.push(order),
+                PortOutput::Act(WebSocketAction::Send(SocketOrder::Send(message))) => self.sent.push(message),
+                PortOutput::Act(WebSocketAction::Send(order)) => self.orders.push(order),
                 PortOutput::Signal(signal) => self.signals.push(signal),
                 PortOutput::Log(_, line) => self.log.push(line),
                 PortOutput::Warning(text) => self.warnings.push(text),
@@ -191,14 +191,16 @@ fn audio_flows_before_the_session_is_established() {
 fn the_agent_can_speak_once_the_socket_is_open_and_the_start_was_sent() {
     for kind in [Kind::Default, Kind::TwilioMediaStreams] {
         let mut port = WebSocketPort::caller(Dialect::new(kind), facts(), DialRules::default());
-        let outputs = |port: &mut WebSocketPort| -> Vec<PortOutput> { std::iter::from_fn(|| port.poll()).collect() };
+        let outputs = |port: &mut WebSocketPort| -> Vec<PortOutput<WebSocketAction>> {
+            std::iter::from_fn(|| port.poll()).collect()
+        };
         outputs(&mut port);
         for attempt in 0..2 {
             port.on_open(Time(attempt), "127.0.0.1:1".to_owned());
             let told = outputs(&mut port);
-            let is_ready = |output: &PortOutput| *output == PortOutput::Signal(Signal::Ready);
-            let start = |output: &PortOutput| {
-                matches!(output, PortOutput::Send(ToPeer::WebSocket(SocketOrder::Send(Message::Text(text))))
+            let is_ready = |output: &PortOutput<WebSocketAction>| *output == PortOutput::Signal(Signal::Ready);
+            let start = |output: &PortOutput<WebSocketAction>| {
+                matches!(output, PortOutput::Act(WebSocketAction::Send(SocketOrder::Send(Message::Text(text))))
                     if text.contains("\"start\""))
             };
             assert_eq!(told.iter().filter(|output| is_ready(output)).count(), 1, "{kind:?}");

@@ -4,9 +4,10 @@ use ringer_media::call::{AUDIO_NOT_PLAYED, ChannelEvent, Signal};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
-use super::{AgentError, MAX_DATA, PortOutput, WebSocketPort};
-use crate::transport::websocket::Kind;
-use crate::transport::websocket::protobuf::PROTOBUF_FRAMES;
+use super::{MAX_DATA, PortOutput, WebSocketPort};
+use crate::peer::AgentError;
+use crate::websocket::Kind;
+use crate::websocket::protobuf::PROTOBUF_FRAMES;
 
 /// Code of audio in a message of JSON that cannot be decoded.
 const BAD_BASE64: &str = "BAD_BASE64";

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::transport::websocket::dialect::Fault;
-use crate::transport::websocket::protocol::SessionEnd;
-use crate::transport::websocket::voice::{Encoding, Wire};
+use crate::websocket::dialect::Fault;
+use crate::websocket::protocol::SessionEnd;
+use crate::websocket::voice::{Encoding, Wire};
 
 /// Returns a second of mu-law that is not silent.
 fn second() -> Vec<u8> {
@@ -153,8 +153,8 @@ fn a_mark_comes_back_when_its_audio_was_played() {
 #[test]
 fn a_clear_takes_audio_back_and_treats_marks_as_set() {
     for (marks_on_clear, expect) in [
-        (crate::transport::websocket::dialect::MarksOnClear::Return, &["a", "b", "c"][..]),
-        (crate::transport::websocket::dialect::MarksOnClear::Drop, &[]),
+        (crate::websocket::dialect::MarksOnClear::Return, &["a", "b", "c"][..]),
+        (crate::websocket::dialect::MarksOnClear::Drop, &[]),
     ] {
         let mut side = Side::caller(Dialect { marks_on_clear, ..Dialect::new(Kind::TwilioMediaStreams) });
         let stream = stream(&side);

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::transport::websocket::protocol::SessionEnd;
+use crate::websocket::protocol::SessionEnd;
 
 fn channel() -> Side {
     let mut side = Side::of(Kind::ChanWebsocket);

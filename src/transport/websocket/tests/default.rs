@@ -1,7 +1,7 @@
 //! Rules of the default protocol.
 
 use super::*;
-use crate::transport::websocket::protocol::SessionEnd;
+use crate::websocket::protocol::SessionEnd;
 
 fn server() -> Side {
     Side::of(Kind::Default)

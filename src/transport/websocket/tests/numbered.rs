@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::transport::websocket::protocol::SessionEnd;
+use crate::websocket::protocol::SessionEnd;
 
 /// A caller, and an agent's counter of messages.
 struct Agent {

@@ -1,7 +1,7 @@
 //! Both roles of each kind against each other: audio both ways, marks, clears, digits and the end.
 
 use super::*;
-use crate::transport::websocket::protocol::{DigitPath, SessionEnd};
+use crate::websocket::protocol::{DigitPath, SessionEnd};
 
 /// A caller and an agent, joined without delay.
 struct Pair {

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::transport::websocket::dialect::{Fault, MarksOnClear, read_parameters};
-use crate::transport::websocket::protocol::DigitPath;
-use crate::transport::websocket::voice::{Encoding, Wire};
+use crate::websocket::dialect::{Fault, MarksOnClear, read_parameters};
+use crate::websocket::protocol::DigitPath;
+use crate::websocket::voice::{Encoding, Wire};
 
 #[test]
 fn kinds_are_known_by_their_names() {

@@ -1,9 +1,11 @@
 //! Transfers and redirects at the port of a call: what goes out, and what its Call hears.
 
+use ringer_base::config::{CODECS, Targets};
+use ringer_base::guard::Guard;
+
 use super::*;
-use crate::config::{CODECS, Targets};
-use crate::provider::guard::Guard;
-use crate::transport::sip::sdp;
+use crate::peer::PortOutput;
+use crate::sip::sdp;
 
 const TO: &str = "sip:carol@c.example";
 
@@ -53,18 +55,15 @@ fn calling() -> SipPort {
 /// Returns everything that the port gives out, in a few words each.
 fn outputs(port: &mut SipPort) -> Vec<String> {
     let word = |output| match output {
-        PortOutput::Send(ToPeer::Sip(order)) => format!("call: {order:?}"),
-        PortOutput::Send(ToPeer::Target(order)) => format!("target: {order:?}"),
-        PortOutput::Media(plan) => format!("media to {}", plan.rtp),
-        PortOutput::Locate(address, lookup) => format!("locate {} {lookup:?}", address.uri()),
-        PortOutput::LocateMedia(host) => format!("locate media {host}"),
-        PortOutput::Dial(call) => format!("dial {} at {} {:?}", call.uri, call.hops[0], call.headers),
-        PortOutput::Switch => "switch".to_owned(),
+        PortOutput::Act(SipAction::Send(order)) => format!("call: {order:?}"),
+        PortOutput::Act(SipAction::SendTarget(order)) => format!("target: {order:?}"),
+        PortOutput::Act(SipAction::Media(plan)) => format!("media to {}", plan.rtp),
+        PortOutput::Act(SipAction::Locate(address, lookup)) => format!("locate {} {lookup:?}", address.uri()),
+        PortOutput::Act(SipAction::LocateMedia(host)) => format!("locate media {host}"),
+        PortOutput::Act(SipAction::Dial(call)) => format!("dial {} at {} {:?}", call.uri, call.hops[0], call.headers),
+        PortOutput::Act(SipAction::Switch) => "switch".to_owned(),
         PortOutput::Warning(warning) => warning,
-        other @ (PortOutput::Send(ToPeer::WebSocket(_) | ToPeer::Pipeline(_) | ToPeer::Room(_))
-        | PortOutput::Frames(_)
-        | PortOutput::ClearFrames
-        | PortOutput::Log(..)) => panic!("{other:?} is not SIP's"),
+        PortOutput::Log(_, line) => line,
         PortOutput::Signal(Signal::Transfer { to, can_follow }) => format!("transfer to {to}: {can_follow}"),
         PortOutput::Signal(Signal::Transferred { outcome, code, leg, .. }) => {
             format!("transferred: {outcome} {code} {}", leg.is_some())
@@ -155,7 +154,7 @@ fn a_target_whose_media_are_at_a_host_name_is_looked_up() {
     let mut port = calling();
     port.receive_target(named("media.c.example"));
     outputs(&mut port);
-    port.media_found(Err(crate::provider::guard::Blocked::NoAddress));
+    port.media_found(Err(ringer_base::guard::Blocked::NoAddress));
     let told = outputs(&mut port);
     assert!(told[0].contains("the host \"media.c.example\" of the media"), "{told:?}");
     assert_eq!(told.last().map(String::as_str), Some("transferred: no_media 488 false"));

@@ -2,18 +2,22 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use ringer_media::call::Ending;
 use ringer_media::frame::{PER_MS, Sample};
 use ringer_media::recording::Layout;
 
-use super::super::dialogs::{Dialogs, News};
-use super::super::recorder::{self, Written};
-use super::{CLOSING, CallTask, FAREWELL};
-use crate::transport::sip::driver::SipNews;
+use super::CallState;
+use crate::recorder;
+use crate::recorder::Written;
 
-impl CallTask {
-    pub(super) async fn close_recording(&mut self, ending: &Ending) -> Option<PathBuf> {
+/// Time limit for files to close.
+const CLOSING: Duration = Duration::from_secs(5);
+
+impl CallState {
+    /// Closes the files of audio; returns the recording, when it was written.
+    pub async fn close_recording(&mut self, ending: &Ending) -> Option<PathBuf> {
         if ending.quality.recording_dropped > 0 {
             let frames = ending.quality.recording_dropped;
             self.files.warnings.push(format!("{frames} frames of the recording are silence: the disk did not keep up"));
@@ -43,7 +47,8 @@ impl CallTask {
         whole.into_iter().next().flatten()
     }
 
-    pub(super) async fn close_capture(&mut self) {
+    /// Closes the file of captured datagrams.
+    pub async fn close_capture(&mut self) {
         let Some((Written { state, closed, .. }, missing)) = self.files.capture.take() else { return };
         let _ = tokio::time::timeout(CLOSING, closed).await;
         if let Some(why) = state.problem() {
@@ -54,20 +59,6 @@ impl CallTask {
             self.files.warnings.push(format!("{missing} packets are missing in the capture: the disk did not keep up"));
         }
     }
-}
-
-/// Returns the SIP messages up to the last one of the dialogs, with the times at which they came.
-pub(super) async fn last_messages(dialogs: &mut Dialogs, clock: &crate::clock::Clock) -> Vec<(i64, String)> {
-    let mut messages = Vec::new();
-    let collect = async {
-        while let Some((_, news)) = dialogs.next().await {
-            if let News::Sip(SipNews::Trace(message)) = news {
-                messages.push((clock.now_ms(), message));
-            }
-        }
-    };
-    let _ = tokio::time::timeout(FAREWELL, collect).await;
-    messages
 }
 
 /// Cuts a file to `samples`; returns the error, if there was one.

@@ -1,10 +1,9 @@
 //! Queues between the task of a call and the task that holds its connections: orders one way, news and steps the other.
 
 use ringer_media::call::Quality;
+use ringer_transport::news::{LostNews, NewsSender};
+use ringer_transport::webrtc::PumpFigures;
 use tokio::sync::mpsc;
-
-use crate::transport::news::{LostNews, NewsSender};
-use crate::transport::webrtc::PumpFigures;
 
 /// News that may wait for the call task.
 const NEWS: usize = 256;
@@ -17,7 +16,7 @@ const STEPS: usize = 2;
 
 /// Order in which the call task takes what waits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(crate) enum Turn {
     /// Steps are taken alone; news wait.
     StepsAlone,
     /// Steps are taken before news.
@@ -27,7 +26,7 @@ pub(super) enum Turn {
 }
 
 /// The call task's ends of the queues: orders `O`, news `N`, steps `S`.
-pub(super) struct Queues<O, N, S> {
+pub(crate) struct Queues<O, N, S> {
     orders: mpsc::Sender<O>,
     news: mpsc::Receiver<N>,
     steps: mpsc::Receiver<S>,
@@ -36,14 +35,14 @@ pub(super) struct Queues<O, N, S> {
 }
 
 /// The task's ends of the queues.
-pub(super) struct Line<O, N, S> {
+pub(crate) struct Line<O, N, S> {
     pub orders: mpsc::Receiver<O>,
     pub told: NewsSender<N>,
     pub steps: mpsc::Sender<S>,
 }
 
 /// One thing that the task has told.
-pub(super) enum Told<N, S> {
+pub(crate) enum Told<N, S> {
     /// News of the connections.
     News(N),
     /// Step in the life of the connections.

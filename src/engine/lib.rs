@@ -2,15 +2,15 @@
 //! `ringer_media::call::Call` by sockets and threads (`live`), or in virtual time (`sim`). What is written instead of spoken is
 //! a `dialogue`.
 
+mod call_state;
 mod call_task;
+mod channel;
 mod counters;
-mod dialogs;
 pub mod dialogue;
 mod effects;
 mod exchange;
 mod following;
 mod gate;
-mod keys;
 pub mod lateness;
 pub mod line_check;
 mod lines;
@@ -22,21 +22,18 @@ mod named;
 pub mod noise;
 pub mod pace;
 mod packet_tap;
-mod pipeline;
 mod placement;
-mod queues;
 mod recorder;
 mod recording_ring;
-mod room;
 mod services;
 mod shard;
 mod shard_handle;
 pub mod sim;
 mod simulated;
-mod socket;
 mod timed;
 mod timeline;
 mod wake;
+pub mod warnings;
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -58,14 +55,13 @@ pub use self::placement::{
 pub use self::simulated::Answerer;
 pub use ringer_sip::registration::Standing;
 
-use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys, SymmetricRtp};
-use crate::provider::{Recognizer, Synthesizer};
-use crate::transport::port::PeerInfo;
-use crate::transport::sip::names::Resolver;
-pub use crate::transport::sip::registration::{LineReport, LineStanding};
-use crate::transport::sip::tls::TlsSettings;
-use crate::transport::sip::transfer::Forwarding;
-use crate::transport::websocket::port::AgentError;
+use ringer_base::config::{Encryption, OfferedIn, SipListen, SrtpKeys, SymmetricRtp};
+use ringer_provider::{Recognizer, Synthesizer};
+use ringer_transport::peer::{AgentError, PeerInfo};
+use ringer_transport::sip::names::Resolver;
+pub use ringer_transport::sip::registration::{LineReport, LineStanding};
+use ringer_transport::sip::tls::TlsSettings;
+use ringer_transport::sip::transfer::Forwarding;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]
@@ -176,10 +172,15 @@ pub struct CallHandle {
 /// Ends a call from outside.
 #[derive(Clone)]
 pub struct CallControl {
-    pub(crate) hangup: mpsc::Sender<EndReason>,
+    hangup: mpsc::Sender<EndReason>,
 }
 
 impl CallControl {
+    /// Returns a control that sends the reasons of ends to `hangup`.
+    pub fn new(hangup: mpsc::Sender<EndReason>) -> CallControl {
+        CallControl { hangup }
+    }
+
     /// Asks the call to end. Does nothing when it is over.
     pub fn hangup(&self, reason: EndReason) {
         let _ = self.hangup.try_send(reason);

@@ -1,13 +1,15 @@
-//! Channels to the other side: protocol state without sockets ([`port`], [`sip`]), and the files that move bytes
+//! Channels to the other side: protocol state without sockets (the `port` of each), and the files that move bytes
 //! ([`sip::driver`], [`sockets`], [`path`]).
 
 pub mod capture;
 pub mod dtls;
+pub mod fault;
+pub mod incoming;
 mod keys;
 pub mod news;
 pub mod path;
+pub mod peer;
 pub mod pipeline;
-pub mod port;
 pub mod room;
 pub mod sip;
 pub mod sockets;

@@ -5,16 +5,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use ringer_sip::{CallKey, Hop};
+use ringer_transport::sip::dialog::SipNews;
 use tokio::sync::{mpsc, oneshot};
-
-use crate::transport::sip::driver::SipNews;
 
 /// Result of looking an address up: why there is none, for a person.
 pub(super) type Located = Result<Vec<Hop>, String>;
 
 /// Dialogs of a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(crate) enum Of {
     /// The one whose media are the call's.
     Call,
     /// Dialog with the target of a transfer.
@@ -25,7 +24,7 @@ pub(super) enum Of {
 
 /// News of the signalling.
 #[derive(Debug)]
-pub(super) enum News {
+pub(crate) enum News {
     /// An event or a message of a dialog.
     Sip(SipNews),
     /// The address of the target of a transfer.
@@ -34,7 +33,7 @@ pub(super) enum News {
 
 /// Dialogs of one call, of which at most two are in use.
 #[derive(Default)]
-pub(super) struct Dialogs {
+pub(crate) struct Dialogs {
     call: Option<Dialog>,
     target: Option<Dialog>,
     past: Vec<Dialog>,

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use ringer_media::call::{MediaChannel, RemoteKind};
 use ringer_media::leg::KeySource;
 use ringer_media::rtp::srtp::SrtpParams;
-
-use crate::transport::dtls::{Channel, Expected, Fault, Identity, News, QueueReader};
-use crate::transport::port::MediaPlan;
+use ringer_transport::dtls::{Channel, Expected, Fault, Identity, News, QueueReader};
+use ringer_transport::sip::sdp::MediaPlan;
 
 /// Time from the answer within which there must be keys.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ const MAX_EVENTS: usize = 5000;
 
 /// Signalling log of a call. Past its limit messages are counted and not written.
 #[derive(Debug, Default)]
-pub(super) struct SignallingLog {
+pub(crate) struct SignallingLog {
     file: Option<File>,
     written: usize,
     missing: u64,
@@ -52,7 +52,7 @@ impl SignallingLog {
 
 /// Counts events that the other side causes at will.
 #[derive(Debug, Default)]
-pub(super) struct SignalledEvents {
+pub(crate) struct SignalledEvents {
     count: usize,
     /// True after a hold that was kept, until its end.
     is_on_hold: bool,
