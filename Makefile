@@ -99,6 +99,7 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part matrix 300 $(MAKE) --no-print-directory matrix; \
 	part postgresql 900 $(MAKE) --no-print-directory postgresql; \
 	part rooms 900 $(MAKE) --no-print-directory rooms; \
+	part links 300 $(CARGO) doc --locked --workspace --no-deps --document-private-items; \
 	part turn 120 $(MAKE) --no-print-directory turn; \
 	part clients 120 $(MAKE) --no-print-directory clients; \
 	part selftest 2400 $(MAKE) --no-print-directory selftest; \

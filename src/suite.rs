@@ -56,12 +56,6 @@ pub struct Played {
 }
 
 impl Played {
-    /// Returns the value of a built-in metric that is a number.
-    pub fn metric(&self, name: &str) -> Option<f64> {
-        let metrics = self.record["metrics"].as_array()?;
-        metrics.iter().find(|metric| metric["name"] == name)?["value"].as_f64()
-    }
-
     /// Returns the id of its result; empty where there is none.
     pub fn result_id(&self) -> String {
         match &self.record["id"] {

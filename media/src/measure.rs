@@ -1,6 +1,6 @@
 //! Measures of a conversation: turn latencies, interruptions, full-duplex rates, shares of speech. They use spans of
 //! speech that were found before (by [`segments`], or known by the speaker), and the audio itself for its sound
-//! ([`mod@sound`]). They judge no words.
+//! (`sound`). They judge no words.
 
 mod audio;
 mod duplex;

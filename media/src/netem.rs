@@ -172,7 +172,8 @@ impl Netem {
     }
 
     /// Number of datagrams lost so far.
-    pub fn drop_count(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn drop_count(&self) -> u64 {
         self.dropped
     }
 }

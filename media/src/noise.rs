@@ -128,18 +128,10 @@ fn rounded_off(x: f64) -> f64 {
     if x.abs() <= KNEE { x } else { x.signum() * (KNEE + (PEAK - KNEE) * ((x.abs() - KNEE) / (PEAK - KNEE)).tanh()) }
 }
 
-/// Scales a loop so that its long-term RMS in the band of a codec of `codec_rate_hz` is -26 dBov less `snr_db`.
+/// Returns the factor by which the long-term RMS of a loop, in the band of a codec of `codec_rate_hz`, becomes -26 dBov
+/// less `snr_db`; 1 for silence.
 ///
-/// A codec of 8 kHz carries what a half-band filter leaves below 4 kHz; one of 16 kHz or more carries all. Silence
-/// stays.
-pub fn level_for(noise: &mut [i16], snr_db: f64, codec_rate_hz: u32) {
-    let gain = gain_for(noise, snr_db, codec_rate_hz);
-    for x in noise {
-        *x = (f64::from(*x) * gain).round().clamp(-32_768.0, 32_767.0) as i16;
-    }
-}
-
-/// Returns the factor by which [`level_for`] scales; 1 for silence.
+/// A codec of 8 kHz carries what a half-band filter leaves below 4 kHz; one of 16 kHz or more carries all.
 pub fn gain_for(noise: &[i16], snr_db: f64, codec_rate_hz: u32) -> f64 {
     let power =
         if codec_rate_hz < RATE_HZ { half_band_power(noise) } else { mean_power(noise.iter().map(|&x| f64::from(x))) };
@@ -180,6 +172,7 @@ mod tests {
 
     use super::*;
     use crate::biquad;
+    use crate::testing::level_for;
 
     fn level_dbov(pcm: &[i16]) -> f64 {
         10.0 * (mean_power(pcm.iter().map(|&x| f64::from(x))) / 32_768f64.powi(2)).log10()

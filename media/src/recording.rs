@@ -133,7 +133,8 @@ impl Window {
     }
 
     /// Number of samples that came after their position was handed out, or more than 120 ms early.
-    pub fn missed_samples(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn missed_samples(&self) -> u64 {
         self.missed
     }
 

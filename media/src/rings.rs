@@ -227,16 +227,9 @@ impl FramePeer {
         self.from_call.pop().ok()
     }
 
-    /// Returns the end of what has come so far, in samples of 16 kHz: a mark there is reached when
-    /// [`FramePeer::has_heard`] it.
+    /// Returns the end of what has come so far, in samples of 16 kHz.
     pub fn end(&self) -> u64 {
         self.at_16_khz(self.taken)
-    }
-
-    /// True when the call has heard everything before `end`.
-    pub fn has_heard(&self, end: u64) -> bool {
-        // Conversion to 16 kHz rounds.
-        self.heard.load(Ordering::Acquire) + PER_MS as u64 >= end
     }
 
     /// Returns the samples of 16 kHz that came, were kept and are not heard yet.
@@ -285,7 +278,6 @@ mod tests {
             peer.hand_on();
             assert_eq!(waiting(&mut rings), second / 5, "{rate_hz}");
             assert_eq!(peer.end(), 32_000);
-            assert!(!peer.has_heard(peer.end()) && peer.has_heard(3200));
             assert_eq!(peer.unheard(), 32_000 - 3200);
         }
     }

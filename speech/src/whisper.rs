@@ -1,7 +1,7 @@
 //! Words from audio: a Whisper model on one thread. Encoder products in 32-bit numbers, decoder weights in 8-bit ones.
 //!
 //! A stretch of speech is padded with 4 s of silence to at least 10 s, not to 30. With less the model repeats itself,
-//! with more it computes silence. A text that comes to its limit ([`limits`]), or repeats itself, is made once more
+//! with more it computes silence. A text that comes to its limit (`limits`), or repeats itself, is made once more
 //! with all 30 s.
 
 mod decoder;

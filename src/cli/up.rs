@@ -341,7 +341,6 @@ fn part(status: Status) -> Part {
     match status {
         Status::Ok => Part::up(true),
         Status::Down(why) => Part { detail: Some(why), ..Part::up(false) },
-        Status::NotConfigured => Part::absent(),
     }
 }
 

@@ -125,7 +125,7 @@ impl NoiseBeds {
         }
     }
 
-    /// Makes the loop that [`NoiseBeds::spoken`] gives, unless it is there: seconds, mostly of the synthesizer's. A failure is the
+    /// Makes the loop that [`NoiseBeds::with_voices`] gives, unless it is there: seconds, mostly of the synthesizer's. A failure is the
     /// synthesizer's.
     ///
     /// # Errors

@@ -440,7 +440,7 @@ pub struct Placement {
     pub keyterms: Vec<String>,
     /// `recording.wav`, `timeline.jsonl`, `sip.log`, `early_media.wav` are written here; `None`: nothing is written.
     pub folder: Option<PathBuf>,
-    /// True if every datagram of the media ports goes into [`CAPTURED`] beside them.
+    /// True if every datagram of the media ports goes into [`CAPTURED`](super::CAPTURED) beside them.
     pub captured: bool,
 }
 

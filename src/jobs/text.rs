@@ -1,5 +1,6 @@
-//! The job `text`: one written conversation from QUEUED to CONVERSATION_ENDED, or to where it fails. What happens in it is
-//! decided by a [`Dialogue`]; here it is told the time and what the agent sends, and its messages are delivered.
+//! The job `text`: one written conversation from QUEUED to CONVERSATION_ENDED, or to where it fails. What happens in it
+//! is decided by a [`Dialogue`](crate::engine::dialogue::Dialogue); here it is told the time and what the agent sends,
+//! and its messages are delivered.
 
 mod drive;
 mod ending;

@@ -50,8 +50,6 @@ pub enum Status {
     Ok,
     /// Missing or not reachable; the text names a remedy.
     Down(String),
-    /// The settings do not ask for it.
-    NotConfigured,
 }
 
 /// Requested properties of a Digital Human's voice.

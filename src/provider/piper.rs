@@ -152,11 +152,6 @@ impl PiperSpeech {
         })
     }
 
-    /// Returns the names of the voices.
-    pub fn names(&self) -> Vec<String> {
-        self.known.iter().map(|known| known.id()).collect()
-    }
-
     fn find(&self, id: &str) -> Result<&Known, Failure> {
         self.known
             .iter()

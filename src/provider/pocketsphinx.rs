@@ -118,7 +118,8 @@ impl Pocketsphinx {
     }
 
     /// Returns the number of 16 kHz samples that found no room since the start.
-    pub fn dropped_samples(&self) -> u64 {
+    #[cfg(test)]
+    fn dropped_samples(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
@@ -133,7 +134,7 @@ impl Recognizer for Pocketsphinx {
         }
         match self.status() {
             Status::Ok => Ok(()),
-            Status::Down(_) | Status::NotConfigured => Err("the recognizer is not installed".into()),
+            Status::Down(_) => Err("the recognizer is not installed".into()),
         }
     }
 

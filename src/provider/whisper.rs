@@ -10,7 +10,6 @@ mod pool;
 mod stretch;
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_speech::whisper::{WEIGHTS, Whisper};
@@ -47,16 +46,6 @@ impl WhisperRecognizer {
             Pool::start(model, threads).map_err(|cause| missing(format!("no thread for the recognizer: {cause}")))?;
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Ok(WhisperRecognizer { pool, name, sha256 })
-    }
-
-    /// Returns the name of the model's folder.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the number of 16 kHz samples that found no room since the start.
-    pub fn dropped_samples(&self) -> u64 {
-        self.pool.0.dropped.load(Ordering::Relaxed)
     }
 
     fn begin(&self, language: SpokenIn<'_>, running: bool) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {

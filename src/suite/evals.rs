@@ -94,9 +94,7 @@ pub fn suite(root: &Node, path: &Path) -> Result<Suite, Vec<Problem>> {
         scenarios.push(made);
     }
     match (connect, problems.is_empty()) {
-        (Some(connect), true) => {
-            Ok(Suite { path: path.to_owned(), connect, spawn: spawn.flatten(), scenarios, masked: Vec::new() })
-        }
+        (Some(connect), true) => Ok(Suite { connect, spawn: spawn.flatten(), scenarios, masked: Vec::new() }),
         _ => Err(problems),
     }
 }

@@ -106,7 +106,7 @@ fn data(call: &Played) -> Value {
     data
 }
 
-/// Largest level of each of [`POINTS`] stretches of both channels, 0 to 100; nothing where there is no recording.
+/// Largest level of each of `POINTS` stretches of both channels, 0 to 100; nothing where there is no recording.
 pub fn peaks(file: &[u8]) -> Value {
     let head = &file[..file.len().min(HEADER_BYTES)];
     let is_read = |head: &Head| head.format.is_pcm16() && head.format.channels == 2;

@@ -1,7 +1,5 @@
 //! A suite that was read, with its scenarios, in whichever words its file is written.
 
-use std::path::PathBuf;
-
 use serde_json::{Map, Value};
 
 use super::expand::Connect;
@@ -15,8 +13,6 @@ pub(super) const RING_S: i64 = 45;
 /// A file that was read.
 #[derive(Clone, Debug)]
 pub struct Suite {
-    /// Path as it was given.
-    pub path: PathBuf,
     /// Connection to the agent.
     pub connect: Connect,
     /// Command that is started before the calls.

@@ -74,11 +74,6 @@ pub enum EndDetail {
         /// Name of the kind of its failure.
         code: String,
     },
-    /// End in a media room.
-    Room {
-        /// Reason in the words of the room's server.
-        reason: String,
-    },
 }
 
 /// The kinds of end that are not this side's doing.

@@ -465,7 +465,7 @@ fn the_snr_of_a_caller_in_noise_is_the_asked_one() {
         let bed = noise::generate(kind, Seed(3), 30, &[]);
         for volume in [0.0, 0.4, 0.8, 1.0] {
             let (mut bed, asked) = (bed.clone(), noise::snr_db(volume));
-            noise::level_for(&mut bed, asked, 16_000);
+            crate::testing::level_for(&mut bed, asked, 16_000);
             for (pcm, truth) in &callers {
                 let mixed: Vec<i16> = pcm.iter().zip(bed.iter().cycle()).map(|(&x, &n)| x.saturating_add(n)).collect();
                 let found = snr_db(&mixed, truth).expect("there is speech and noise");

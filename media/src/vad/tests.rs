@@ -160,7 +160,7 @@ impl Errors {
             let mut pcm = channel.pcm.clone();
             if let Some((bed, snr_db)) = noise {
                 let mut bed = bed.to_vec();
-                noise::level_for(&mut bed, snr_db, codec.rate_hz());
+                crate::testing::level_for(&mut bed, snr_db, codec.rate_hz());
                 pcm.iter_mut().zip(bed.iter().cycle()).for_each(|(x, noise)| *x = x.saturating_add(*noise));
             }
             errors.add(&truth(channel, codec), &spans(&through(&pcm, codec)));
@@ -226,7 +226,7 @@ fn cafe_noise_neither_hides_speech_nor_holds_it() {
 fn steady_noise_is_no_speech() {
     for kind in [Kind::White, Kind::Pink, Kind::Brown] {
         let mut bed = noise::generate(kind, Seed(9), 20, &[]);
-        noise::level_for(&mut bed, 10.0, 8000);
+        crate::testing::level_for(&mut bed, 10.0, 8000);
         let found = spans(&through(&bed, Codec::Pcmu));
         let total_ms: Sample = found.iter().map(|span| (span.1 - span.0) / PER_MS).sum();
         assert!(total_ms <= 2000, "{kind:?}: {found:?}");
@@ -240,7 +240,7 @@ fn sleep_changes_no_decision() {
             let mut pcm = channel.pcm.clone();
             if let Some(snr_db) = noise {
                 let mut bed = noise::generate(Kind::Office, Seed(4), 20, &[]);
-                noise::level_for(&mut bed, snr_db, 8000);
+                crate::testing::level_for(&mut bed, snr_db, 8000);
                 pcm.iter_mut().zip(bed.iter().cycle()).for_each(|(x, noise)| *x = x.saturating_add(*noise));
             }
             let pcm = through(&pcm, Codec::Pcmu);
@@ -438,7 +438,7 @@ fn noise_that_comes_into_a_quiet_channel_is_not_speech_for_long() {
     ] {
         for (codec, snr_db) in [(Codec::Pcmu, 17.5), (Codec::Pcmu, 0.0), (Codec::G722, 10.0)] {
             let mut bed = noise::generate(kind, Seed(41), 4, &[]);
-            noise::level_for(&mut bed, snr_db, codec.rate_hz());
+            crate::testing::level_for(&mut bed, snr_db, codec.rate_hz());
             let pcm = through(&[vec![0; 32_000], bed].concat(), codec);
             let mut vad = VoiceActivity::new();
             let mut ears = pcm.chunks_exact(FRAME).enumerate().map(|(n, frame)| {

@@ -109,7 +109,7 @@ pub fn play_as(scenario: &Scenario, voice: &Voice, caller: Voice) -> Rig {
             Action::Noise { kind, snr_db } => {
                 let seconds = (scenario.until - at).ceil() as u32;
                 let mut pcm = noise::generate(*kind, scenario.call.seed, seconds, &[]);
-                noise::level_for(&mut pcm, *snr_db, scenario.leg().rate_hz());
+                ringer_media::testing::level_for(&mut pcm, *snr_db, scenario.leg().rate_hz());
                 rig.far.spoken.push(Spoken { from, pcm: pcm.into(), text: String::new() });
             }
             Action::Digit { digit, inband } => rig.far.digits.push((from, *digit, *inband)),

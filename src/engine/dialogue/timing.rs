@@ -5,7 +5,7 @@ use ringer_media::call::{EndReason, EventKind, Purpose, Side};
 use super::{Dialogue, DialogueEnd, Doing, Output};
 
 impl Dialogue {
-    /// Returns the time of the next [`Input::Tick`]; `None`: none is wanted.
+    /// Returns the time of the next [`Input::Tick`](super::Input::Tick); `None`: none is wanted.
     pub fn due(&self) -> Option<i64> {
         let own = match &self.doing {
             Doing::Holding { until, .. } | Doing::Pausing { until, .. } => Some(*until),

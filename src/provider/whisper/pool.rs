@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::thread;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -44,8 +43,6 @@ fn seconds(job: &dyn Job) -> f32 {
 /// The model and what its threads are asked.
 pub struct Pool {
     pub model: Whisper,
-    /// Samples that found no room.
-    pub dropped: AtomicU64,
     threads: usize,
     queue: Mutex<Queue>,
     news: Condvar,
@@ -75,7 +72,7 @@ impl Pool {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = if threads == 0 { cores } else { threads };
         let (queue, news) = (Mutex::default(), Condvar::new());
-        let open = Open(Arc::new(Pool { model, dropped: AtomicU64::new(0), threads, queue, news }));
+        let open = Open(Arc::new(Pool { model, threads, queue, news }));
         for index in 0..threads {
             let pool = open.0.clone();
             thread::Builder::new().name(format!("whisper-{index}")).spawn(move || {

@@ -178,7 +178,6 @@ impl Stretch {
     fn push(self: &Arc<Stretch>, pcm: &[i16]) {
         let mut inner = self.lock();
         if inner.last.is_none() || inner.pieces.len() >= PIECES_MAX {
-            self.pool.dropped.fetch_add(pcm.len() as u64, Ordering::Relaxed);
             return;
         }
         inner.pcm.extend_from_slice(pcm);

@@ -249,7 +249,7 @@ fn escape_nul(text: String) -> String {
     text.replace('\u{1}', "\u{1}\u{2}").replace('\0', "\u{1}\u{1}")
 }
 
-/// Returns the text that was escaped by [`written`].
+/// Returns the text that was escaped by [`escape_nul`].
 fn as_given(text: String) -> String {
     if !text.as_bytes().contains(&1) {
         return text;

@@ -1,6 +1,6 @@
 //! Words between a session of messages and its driver: kinds of protocols, messages, facts, controls and outputs.
 //!
-//! A driver owns the socket and the clock. It calls [`opened`](super::session::Session::opened) when the handshake is over, then
+//! A driver owns the socket and the clock. It calls [`on_open`](super::session::Session::on_open) when the handshake is over, then
 //! gives every 20 ms a frame of its own voice, every message that arrives, the number of samples that still wait to be played, and
 //! carries out the outputs in order.
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::biquad;
+use crate::testing::level_for;
 
 const SECONDS: u32 = 20;
 /// Length of the blocks whose level is followed, in samples (50 ms).

@@ -142,7 +142,7 @@ fn trials(kinds: &[(Vec<Voice>, usize)], draws: u64) -> Vec<Trial> {
             let whole = noise::generate(kind, Seed(seed), BED_S, &people);
             for &snr_db in snrs_db {
                 let mut bed = whole.clone();
-                noise::level_for(&mut bed, snr_db, 8000);
+                crate::testing::level_for(&mut bed, snr_db, 8000);
                 let mixed = clean.pcm.iter().zip(bed.iter().cycle()).map(|(x, noise)| x.saturating_add(*noise));
                 let trial =
                     |pcm: &[i16], truth| Trial { kind, snr_db, told: sample_frames(&through(pcm, codec)), truth };
@@ -269,7 +269,7 @@ fn marks_are_tried_on_what_the_detector_tells() {
         ["slt", "awb"].map(|voice| vec![say(SENTENCES[2], voice), say(SENTENCES[3], voice)]).into();
     let clean = speak(&[(voices, 1)], &mut Seed(1).stream("marks"));
     let mut bed = noise::generate(Kind::Cafe, Seed(1), 20, &[]);
-    noise::level_for(&mut bed, 10.0, 8000);
+    crate::testing::level_for(&mut bed, 10.0, 8000);
     let mixed = clean.pcm.iter().zip(bed.iter().cycle()).map(|(x, noise)| x.saturating_add(*noise));
     let pcm = through(&mixed.collect::<Vec<_>>(), Codec::Pcmu);
     assert_eq!(find_spans(&sample_frames(&pcm), &MARKS), spans(&pcm));

@@ -102,7 +102,7 @@ impl Outcome {
         let errors = Errors::of(std::slice::from_ref(clean), Codec::Pcmu, Some((bed, snr_db)));
         let ends = errors.ends_ms.iter().filter(|ms| ms.abs() <= 400).count();
         let mut alone = bed.to_vec();
-        noise::level_for(&mut alone, snr_db, 8000);
+        crate::testing::level_for(&mut alone, snr_db, 8000);
         let found: Sample = spans(&through(&alone, Codec::Pcmu)).iter().map(|span| span.1 - span.0).sum();
         Outcome { errors, ends, false_percent: 100.0 * found as f64 / alone.len() as f64 }
     }
@@ -178,7 +178,7 @@ fn clean_edges_of_many_voices_are_within_20_ms() {
 /// Returns noise at `snr_db` below speech, in a wide-band codec, from a sample of its own, after some silence.
 fn bed_from(bed: &[i16], snr_db: f64, from: usize, silence: usize) -> Vec<i16> {
     let mut bed = bed.to_vec();
-    noise::level_for(&mut bed, snr_db, 16_000);
+    crate::testing::level_for(&mut bed, snr_db, 16_000);
     let mut pcm = vec![0; silence];
     pcm.extend(bed.iter().cycle().skip(from).take(160_000));
     through(&pcm, Codec::G722)

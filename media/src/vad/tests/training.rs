@@ -236,7 +236,7 @@ fn hear_rows(voices: &Voices, seed: u64) -> Vec<Row> {
     let clean = speak(voices, &of, stream);
     let codec = draw(&[(Codec::Pcmu, 60), (Codec::Pcma, 15), (Codec::G722, 25)], stream);
     let mut bed = bed(draw(&KINDS, stream), voices, &of, seed, stream);
-    noise::level_for(&mut bed, snr_db(stream), codec.rate_hz());
+    crate::testing::level_for(&mut bed, snr_db(stream), codec.rate_hz());
     let gain = 10f64.powf(if stream.unit() < 0.5 { 0.0 } else { stream.range(-8.0, 4.0) } / 20.0);
     let mixed = clean.pcm.iter().zip(&bed).map(|(x, noise)| (f64::from(x.saturating_add(*noise)) * gain) as i16);
     let (pcm, labels) = (through(&mixed.collect::<Vec<_>>(), codec), labels(&clean, codec));
