@@ -6,6 +6,7 @@
 mod bundle;
 mod conversation;
 mod evaluation;
+mod files;
 mod generation;
 mod library;
 mod placement;

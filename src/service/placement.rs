@@ -147,7 +147,7 @@ impl Service {
             Err(obstacle) => return Ok(Err(obstacle)),
         };
         self.give_opening(organization, &mut cast, placer, false).await?;
-        let folder = self.result_folder(result_id);
+        let folder = self.settings.result_folder(result_id);
         let mut placed = match cast.place(placer, self.settings()).await {
             Ok(placed) => placed,
             Err(obstacle) => return Ok(Err(obstacle)),

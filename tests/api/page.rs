@@ -42,7 +42,7 @@ async fn judge(world: &World, id: i64) {
 
 /// Gives a result a recording of `ms` milliseconds whose channels are 1000 and -2000.
 async fn record(world: &World, id: i64, ms: usize) {
-    let folder = world.service.result_folder(id);
+    let folder = world.service.settings().result_folder(id);
     std::fs::create_dir_all(&folder).expect("a folder");
     let mut wav = wav_header(Layout::Stereo, ms as u64 * 16).to_vec();
     for _ in 0..ms * 16 {
@@ -258,7 +258,7 @@ async fn turns_and_signalling_are_data() {
     world.service.store_timeline(organization, first, timeline.as_array().expect("a list")).await.expect("is kept");
     record(&world, first, 1000).await;
     let log = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\n INVITE sip:a:pw@b SIP/2.0\n X-Api-Key: tell-nobody\n \n\n";
-    std::fs::write(world.service.result_folder(first).join("sip.log"), log).expect("a file");
+    std::fs::write(world.service.settings().result_folder(first).join("sip.log"), log).expect("a file");
     let turns = world.get(&format!("/v1/simulation-result/{first}/turns")).await;
     let turns = turns["turns"].as_array().expect("turns").clone();
     assert!(

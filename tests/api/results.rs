@@ -158,7 +158,7 @@ fn recording() -> Vec<u8> {
 #[tokio::test]
 async fn a_recording_is_heard_by_channel_and_in_part() {
     let (world, _, [first, _]) = queued().await;
-    let folder = world.service.result_folder(first);
+    let folder = world.service.settings().result_folder(first);
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("recording.wav"), recording()).expect("a file");
     let organization = world.name("organization");
@@ -232,7 +232,7 @@ async fn events_are_streamed_to_their_end() {
 
 /// Puts a recording of some bytes into the folder of a result.
 async fn record(world: &World, id: i64, bytes: usize) {
-    let folder = world.service.result_folder(id);
+    let folder = world.service.settings().result_folder(id);
     std::fs::create_dir_all(&folder).expect("a folder");
     for (name, bytes) in [("recording.wav", bytes), ("caller_clean.wav", 10), ("recording.flac", 10), ("sip.log", 10)] {
         std::fs::write(folder.join(name), vec![0; bytes]).expect("a file");
@@ -259,14 +259,14 @@ async fn what_is_older_than_it_may_be_is_deleted() {
     assert_eq!(clear().await, Cleared::default());
     assert_eq!(world.get(&path(first)).await["simulation_result"]["audio_url"], Value::Null);
     let names = |id: i64| {
-        let entries = std::fs::read_dir(world.service.result_folder(id)).expect("a folder");
+        let entries = std::fs::read_dir(world.service.settings().result_folder(id)).expect("a folder");
         entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect::<Vec<_>>()
     };
     assert_eq!((names(first), names(second).len()), (vec!["sip.log".to_owned()], 4));
     world.service.clock().advance_ms(23 * day_ms);
     assert_eq!(clear().await, Cleared { results: 1, calls: 0, recordings: 0 });
     assert_eq!(detail(&world, "GET", &path(first)).await, (404, json!("Simulation result not found")));
-    assert!(!world.service.result_folder(first).exists());
+    assert!(!world.service.settings().result_folder(first).exists());
     assert!(world.get(&path(second)).await["simulation_result"]["audio_url"].is_string());
 }
 
@@ -281,7 +281,7 @@ async fn recordings_take_no_more_room_than_they_may() {
     let clear = async || world.service.clear_old(&keep).await.expect("the folder can be changed");
     assert_eq!(clear().await, Cleared { results: 0, calls: 0, recordings: 1 }, "the oldest goes");
     assert_eq!(clear().await, Cleared::default());
-    let there = |id: i64| world.service.result_folder(id).join("recording.wav").exists();
+    let there = |id: i64| world.service.settings().result_folder(id).join("recording.wav").exists();
     assert_eq!((there(first), there(second)), (false, true));
     assert_eq!(world.service.clear_old(&Retention::default()).await.expect("nothing to do"), Cleared::default());
 }
@@ -324,7 +324,7 @@ async fn evidence_is_an_archive_of_all_there_is() {
     finish(&world, first).await;
     record(&world, first, 100_000).await;
     let log = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\n INVITE sip:a@b SIP/2.0\n Call-ID: 1\n \n\n";
-    std::fs::write(world.service.result_folder(first).join("sip.log"), log).expect("a file");
+    std::fs::write(world.service.settings().result_folder(first).join("sip.log"), log).expect("a file");
     let transcript = Transcript { simulation_result_id: first, language: "en".into(), entries: Vec::new() };
     world.service.store_transcript(organization, &transcript).await.expect("is kept");
     let answer = world.send("GET", &path(first), &[], Vec::new()).await;

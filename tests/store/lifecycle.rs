@@ -378,7 +378,7 @@ async fn the_next_attempt_has_nothing_of_the_last_one() {
     f.service.store_timeline(&f.caller.organization, id, &[json!({"event": "call.ended"})]).await.expect("is kept");
     let transcript = json!({"simulation_result_id": id, "language": "en", "entries": []});
     f.service.store_transcript(&f.caller.organization, &spec::<Transcript>(transcript)).await.expect("is kept");
-    let folder = f.service.result_folder(id);
+    let folder = f.service.settings().result_folder(id);
     std::fs::create_dir_all(&folder).expect("a folder");
     for name in ["recording.wav", "caller_clean.wav", "sip.log"] {
         std::fs::write(folder.join(name), "of the first attempt").expect("a file");
@@ -427,7 +427,7 @@ async fn a_restart_ends_calls_that_were_at_work() {
     f.walk(ids[1], &[S::Queued, S::Dispatched]).await;
     f.walk(ids[2], &[S::Queued, S::Dispatched, S::Running]).await;
     f.walk(ids[3], TO_EVALUATION).await;
-    let folder = f.service.result_folder(ids[2]);
+    let folder = f.service.settings().result_folder(ids[2]);
     std::fs::create_dir_all(&folder).expect("a folder");
     // Written to the middle of a line, and of a second of audio.
     let journal = "{\"seq\":1,\"sample\":0,\"event\":\"call.connected\"}\n{\"seq\":0,\"sample\":-320,\"event\":\"call.dialing\"}\n{\"se";
@@ -465,7 +465,7 @@ async fn deleting_takes_what_hangs_on_it_and_no_more() {
     s.cancel_run(&f.caller, run, false).await.expect("cancelled");
     s.delete_digital_human(&f.caller, humans[0]).await.expect("deleted");
     assert_eq!(s.result(&f.caller, ids[0]).await.expect("it stays").body.digital_human_id, None);
-    let folder = s.result_folder(ids[0]);
+    let folder = s.settings().result_folder(ids[0]);
     std::fs::create_dir_all(&folder).expect("made");
     s.delete_result(&f.caller, ids[0]).await.expect("deleted");
     assert!(!folder.exists());
@@ -527,8 +527,8 @@ async fn timeline_transcript_and_recording_appear_when_they_are_there() {
     assert_eq!(s.transcript(&f.caller, id).await, Ok(transcript));
     let link = s.result(&f.caller, id).await.expect("it").body.transcript_url;
     assert_eq!(link, Some(format!("/v1/simulation-result/{id}/transcript")));
-    std::fs::create_dir_all(s.result_folder(id)).expect("made");
-    std::fs::write(s.result_folder(id).join("recording.wav"), b"x").expect("written");
+    std::fs::create_dir_all(s.settings().result_folder(id)).expect("made");
+    std::fs::write(s.settings().result_folder(id).join("recording.wav"), b"x").expect("written");
     assert_eq!(refusal(s.recording_path(&f.caller, id).await), "Recording not available");
     let finish = |doc: &mut ResultDoc| doc.body.audio_url = Some(Service::recording_link(id));
     s.amend(organization, id, finish).await.expect("amended");

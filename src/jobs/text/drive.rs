@@ -97,7 +97,7 @@ impl<'a> Drive<'a> {
         let clock = service.clock().clone();
         // The hash of a short text tells what it is to whoever guesses.
         if self.redactor.is_none() {
-            self.log = Log::begin(&service.result_folder(job.result_id)).await;
+            self.log = Log::begin(&service.settings().result_folder(job.result_id)).await;
         }
         self.read_news().await?;
         self.dialogue.handle(clock.now_ms(), Input::Begin);

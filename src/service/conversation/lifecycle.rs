@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::artifacts::{RESULTS_FOLDER, files};
+use super::artifacts::files;
 use super::facts::is_written;
 use super::rerun::reconnects;
 use super::verdict::settle;
@@ -17,6 +17,7 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Effect, Outcome, ResultStatus, RunStatus};
 use crate::model::time::{Timestamp, span_ms};
 use crate::queue::{CallJob, EvaluateJob, Lane};
+use crate::service::files::RESULTS_FOLDER;
 use crate::service::{Caller, Service};
 use crate::store::{GONE, Owner, Row, Session};
 
@@ -229,7 +230,7 @@ impl Service {
                 continue;
             };
             let status = self.store.org("").read().await?.status_of(id).await?;
-            let folder = self.result_folder(id);
+            let folder = self.settings.result_folder(id);
             let is_committed = status.is_none_or(ResultStatus::is_open) || folder.exists();
             let done = match is_committed {
                 true => tokio::fs::remove_dir_all(&path).await,

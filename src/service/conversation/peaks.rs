@@ -113,7 +113,7 @@ impl Service {
         drop(db);
         let is_over = row.doc.body.status.is_terminal() || row.doc.body.end_time.is_some();
         let is_shown = !is_hidden(&row.doc, caller) && (!is_over || row.doc.body.audio_url.is_some());
-        let recording = self.result_folder(result_id).join(Track::Both.file());
+        let recording = self.settings.result_folder(result_id).join(Track::Both.file());
         if !is_shown || !tokio::fs::try_exists(&recording).await.unwrap_or(false) {
             return Err(Error::NotAvailable("Recording not available".into()));
         }
@@ -139,7 +139,7 @@ impl Service {
     /// # Errors
     /// When the file cannot be read, or the outline not written.
     pub async fn keep_outline(&self, result_id: i64) -> Result<()> {
-        let recording = self.result_folder(result_id).join(Track::Both.file());
+        let recording = self.settings.result_folder(result_id).join(Track::Both.file());
         let made = tokio::task::spawn_blocking(move || read_peaks(&recording, true, Zoom::Second, 0, 0)).await;
         match made.map_err(Error::internal)? {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::internal(error)),

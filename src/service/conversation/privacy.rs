@@ -66,7 +66,7 @@ impl Service {
         if let Some(events) = timeline.as_array_mut() {
             redactor.timeline(events);
         }
-        let folder = self.result_folder(result_id);
+        let folder = self.settings.result_folder(result_id);
         let mut warning = None;
         // Other forms of a recording, journals and signalling go in any case.
         if !heard_all {
@@ -86,7 +86,7 @@ impl Service {
     /// # Errors
     /// A file that cannot be removed.
     pub async fn forget_messages(&self, result_id: i64) -> Result<()> {
-        remove_files(&self.result_folder(result_id), |name| name == WEBSOCKET_LOG).await.map(drop)
+        remove_files(&self.settings.result_folder(result_id), |name| name == WEBSOCKET_LOG).await.map(drop)
     }
 
     /// Removes what was kept of a private conversation that nobody will judge.
@@ -103,7 +103,7 @@ impl Service {
 
     /// Removes the files of a private conversation, and says so in its record.
     pub(in crate::service) async fn forget_words(&self, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
-        remove_files(&self.result_folder(result_id), |_| true).await?;
+        remove_files(&self.settings.result_folder(result_id), |_| true).await?;
         doc.body.audio_url = None;
         doc.private = false;
         doc.warn("nothing was kept of the conversation: it broke off before what is private could be taken out");

@@ -53,7 +53,7 @@ impl Service {
         for table in ["transcripts", "timelines", SETTINGS] {
             db.drop_text(table, row.id).await?;
         }
-        db.remove_after_commit(self.result_folder(row.id));
+        db.remove_after_commit(self.settings.result_folder(row.id));
         Ok(())
     }
 }

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use super::artifacts::{CALLS_FOLDER, RESULTS_FOLDER, files, is_audio, remove_files, unfinished_id};
+use super::artifacts::{files, is_audio, remove_files, unfinished_id};
 use crate::config::Retention;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::service::Service;
+use crate::service::files::{CALLS_FOLDER, RESULTS_FOLDER};
 use crate::service::library::noises::FOLDER as NOISES_FOLDER;
 use crate::store::{Old, Store};
 
@@ -74,8 +75,8 @@ impl Service {
                 && let Some(oldest) = old.next(&self.store).await?
             {
                 let folder = match oldest.what {
-                    What::Result(id) => self.result_folder(id),
-                    What::Call(id) => self.call_folder(id),
+                    What::Result(id) => self.settings.result_folder(id),
+                    What::Call(id) => self.settings.call_folder(id),
                 };
                 let before = size_of(folder.clone()).await?;
                 cleared.recordings += u64::from(self.delete_sound(&oldest).await?);
@@ -95,7 +96,7 @@ impl Service {
 
     /// Deletes what was recorded of a production call; the call says no longer where it came from. False: nothing was there.
     async fn delete_call_recording(&self, organization: &str, call_id: Uuid) -> Result<bool> {
-        if files(&self.call_folder(call_id)).await?.is_empty() {
+        if files(&self.settings.call_folder(call_id)).await?.is_empty() {
             return Ok(false);
         }
         match self.delete_log(&Service::engine_caller(organization), &call_id.to_string(), true).await {
@@ -114,7 +115,7 @@ impl Service {
             db.update(result_id, &row.doc, self.clock.now_ms(), None).await?;
             db.commit().await?;
         }
-        let was_there = remove_files(&self.result_folder(result_id), is_audio).await?;
+        let was_there = remove_files(&self.settings.result_folder(result_id), is_audio).await?;
         Ok(was_linked || was_there)
     }
 }

@@ -28,7 +28,8 @@ use crate::model::result::{MetricValue, beside};
 use crate::model::time::Timestamp;
 use crate::model::transcript::TranscriptEntry;
 use crate::queue::CallLogJob;
-use crate::service::conversation::artifacts::{CALL_RECORDING, CALLS_FOLDER, unfinished_name};
+use crate::service::conversation::artifacts::{CALL_RECORDING, unfinished_name};
+use crate::service::files::CALLS_FOLDER;
 use crate::service::library::field_rules;
 use crate::service::library::metrics::check_selected;
 use crate::service::{Caller, Service};
@@ -186,7 +187,7 @@ impl Service {
         };
         let call_id = db.insert(&doc, created_ms, Some(caller.key_id)).await?;
         if let Some(kept) = kept {
-            let folder = self.call_folder(call_id);
+            let folder = self.settings.call_folder(call_id);
             tokio::fs::create_dir_all(&folder).await.map_err(Error::internal)?;
             tokio::fs::rename(&kept, folder.join(CALL_RECORDING)).await.map_err(Error::internal)?;
         }
@@ -284,7 +285,7 @@ impl Service {
             db.delete::<CallLogDoc>(row.id).await?;
         }
         db.commit().await?;
-        self.remove_call_files(row.id).await;
+        self.settings.remove_call_files(row.id).await;
         Ok(confirmation(if recording_only { "Recording deleted" } else { "Call log deleted" }))
     }
 
@@ -299,7 +300,7 @@ impl Service {
         }
         db.commit().await?;
         for id in &deleted {
-            self.remove_call_files(*id).await;
+            self.settings.remove_call_files(*id).await;
         }
         let message = format!("{} call log(s) deleted", deleted.len());
         Ok(LogsDeleted { message, deleted_count: deleted.len() as i64, status: "200".into() })
@@ -308,14 +309,14 @@ impl Service {
     /// Returns a call that is to be evaluated, and where its recording is, or is to be put; `None` when it was deleted.
     pub async fn log_to_evaluate(&self, job: &CallLogJob) -> Result<Option<(CallSpec, PathBuf)>> {
         let row = self.store.org(&job.organization).read().await?.find::<CallLogDoc>(job.call_id).await?;
-        Ok(row.map(|row| (row.doc.call, self.call_folder(row.id).join(CALL_RECORDING))))
+        Ok(row.map(|row| (row.doc.call, self.settings.call_folder(row.id).join(CALL_RECORDING))))
     }
 
     /// Begins the evaluation of a call; `None` when it was deleted.
     pub async fn begin_log(&self, job: &CallLogJob) -> Result<Option<CallLogWork>> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<CallLogDoc>(job.call_id).await? else {
-            self.remove_call_files(job.call_id).await;
+            self.settings.remove_call_files(job.call_id).await;
             return Ok(None);
         };
         row.doc.status = CallLogStatus::Evaluating;
@@ -331,7 +332,7 @@ impl Service {
         let redacted = self.redact_evaluated(job, &mut found).await?;
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<CallLogDoc>(job.call_id).await? else {
-            self.remove_call_files(job.call_id).await;
+            self.settings.remove_call_files(job.call_id).await;
             return Ok(());
         };
         let LogEvaluated { mut evaluation, metrics, duration_ms, error_message, notes, .. } = found;
@@ -363,16 +364,6 @@ impl Service {
             self.tell_call(&mut db, agent_id, tag.as_deref(), call_log).await?;
         }
         db.commit().await
-    }
-
-    /// Removes the recording of a call. What cannot be removed is left and logged.
-    pub(in crate::service) async fn remove_call_files(&self, call_id: Uuid) {
-        match tokio::fs::remove_dir_all(self.call_folder(call_id)).await {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(call = %call_id, %error, "failed to remove the recording of a deleted call log");
-            }
-            _ => {}
-        }
     }
 
     async fn queue_log(&self, db: &mut Session, caller: &Caller, mut row: Row<CallLogDoc>) -> Result<()> {

@@ -182,9 +182,9 @@ impl Service {
         db.delete::<AgentDoc>(agent_id).await?;
         self.silence(&mut db, caller, humans).await?;
         db.commit().await?;
-        self.remove_files(&results).await;
+        self.settings.remove_result_files(&results).await;
         for call in calls {
-            self.remove_call_files(call.id).await;
+            self.settings.remove_call_files(call.id).await;
         }
         Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key: None })
     }

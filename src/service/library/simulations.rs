@@ -144,7 +144,7 @@ impl Service {
         db.delete::<SimulationSpec>(simulation_id).await?;
         self.silence(&mut db, caller, humans).await?;
         db.commit().await?;
-        self.remove_files(&results).await;
+        self.settings.remove_result_files(&results).await;
         Ok(SimulationDeleted {
             message: "Simulation deleted successfully".into(),
             deleted_simulation_id: simulation_id,

@@ -55,7 +55,7 @@ impl Service {
             redact_settings(&mut config, &redactor);
         }
         drop(db);
-        let folder = self.result_folder(result_id);
+        let folder = self.settings.result_folder(result_id);
         // The same archive whenever it is asked for.
         let ended_ms = row.doc.body.end_time.map_or(row.updated_ms, |end| end.0);
         let seed = format!("{}\n", row.doc.body.seed);
@@ -107,7 +107,7 @@ impl Service {
         if is_off || !row.doc.body.status.is_terminal() || is_hidden(&row.doc, caller) {
             return Err(none());
         }
-        let (folder, data) = (self.result_folder(result_id), self.settings.data.clone());
+        let (folder, data) = (self.settings.result_folder(result_id), self.settings.data.clone());
         let log = tokio::fs::read_to_string(folder.join(SIP_LOG)).await.unwrap_or_default();
         let packing = move || {
             let mut packets = BufWriter::new(nameless(&data)?);

@@ -74,7 +74,7 @@ impl Service {
         let stored: Option<Value> = db.text("timelines", result_id).await?;
         drop(db);
         let events = stored.or_else(|| self.live_events(result_id, &row.doc.body));
-        let folder = self.result_folder(result_id);
+        let folder = self.settings.result_folder(result_id);
         let mut timed: Vec<(u64, Rung)> = sip(&text_of(&folder.join(SIP_LOG)).await);
         for (name, protocol) in [
             (HTTP_LOG, "HTTP"),

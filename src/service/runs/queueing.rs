@@ -228,7 +228,7 @@ impl Service {
         let results = db.result_ids(Owner::Run, run_id).await?;
         db.delete::<RunDoc>(run_id).await?;
         db.commit().await?;
-        self.remove_files(&results).await;
+        self.settings.remove_result_files(&results).await;
         Ok(RunDeleted { message: "Simulation run deleted successfully".into(), deleted_simulation_run_id: run_id })
     }
 

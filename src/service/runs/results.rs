@@ -174,7 +174,7 @@ impl Service {
         db.delete::<ResultDoc>(result_id).await?;
         self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         db.commit().await?;
-        self.remove_files(&[result_id]).await;
+        self.settings.remove_result_files(&[result_id]).await;
         Ok(ResultDeleted {
             message: "Simulation result deleted successfully".into(),
             deleted_simulation_result_id: result_id,

@@ -177,7 +177,7 @@ impl Service {
         for id in live {
             self.live.hangup(id, ringer_media::call::EndReason::ApiHangup);
         }
-        self.remove_files(&files).await;
+        self.settings.remove_result_files(&files).await;
         Ok(MonitorDeleted { message: "Monitor deleted".into(), deleted_monitor_id: monitor_id })
     }
 

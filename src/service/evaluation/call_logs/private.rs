@@ -57,7 +57,7 @@ impl Service {
         let is_heard = !said.is_empty();
         let mut transcript = Transcript { simulation_result_id: 0, language: String::new(), entries: said };
         let spans = redactor.transcript(&mut transcript);
-        let path = self.call_folder(call_id).join(CALL_RECORDING);
+        let path = self.settings.call_folder(call_id).join(CALL_RECORDING);
         // The words as they were recognized are found again in the recording, as far as it is kept.
         match fs::remove_file(path.with_file_name(RECOGNIZED)).await {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::internal(error)),
@@ -66,7 +66,7 @@ impl Service {
         let silenced = if is_heard { write_silenced(&path, two_sides, spans).await? } else { Err(UNWRITTEN) };
         let Err(why) = silenced else { return Ok(None) };
         let was_there = fs::try_exists(&path).await.map_err(Error::internal)?;
-        self.remove_call_files(call_id).await;
+        self.settings.remove_call_files(call_id).await;
         Ok(was_there.then_some(why))
     }
 }
