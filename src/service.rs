@@ -9,6 +9,7 @@ mod evaluation;
 mod files;
 mod generation;
 mod library;
+mod outbox;
 mod placement;
 mod runs;
 mod watching;

@@ -3,8 +3,18 @@
 use super::{check, read_file, scan, tree};
 
 /// Order of the folders.
-const ORDER: [&str; 9] =
-    ["files", "library", "conversation", "placement", "evaluation", "runs", "watching", "generation", "bundle"];
+const ORDER: [&str; 10] = [
+    "files",
+    "outbox",
+    "library",
+    "conversation",
+    "placement",
+    "evaluation",
+    "runs",
+    "watching",
+    "generation",
+    "bundle",
+];
 
 /// Items of `src/service.rs` itself; any other name that it exports belongs to a folder, and is used from there.
 const ROOT: [&str; 6] = ["Caller", "LiveCalls", "NoLiveCalls", "Service", "Settings", "WEBHOOK_PATIENCE"];

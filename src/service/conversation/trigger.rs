@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::inbound_address::{Stage, address_uri, address_user, stage};
+use super::inbound_address::{Stage, stage};
 use super::stream_address::url_of;
 use crate::error::Result;
 use crate::model::agent::AgentDoc;
@@ -18,6 +18,7 @@ use crate::provider::post::{Poster, RESULT_ID, signatures};
 use crate::queue::TriggerJob;
 use crate::service::Service;
 use crate::service::library::simulations::name_of;
+use crate::service::outbox::addresses::{address_uri, address_user};
 use crate::store::{Row, Session};
 
 /// Time limit for a connection and its answer together.

@@ -12,9 +12,10 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::{ResultStatus, RunStatus};
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
-use crate::service::conversation::inbound_address::{Goal, InboundAddress, address_user, has_place, login};
+use crate::service::conversation::inbound_address::{Goal, InboundAddress, has_place, login};
 use crate::service::library::human_rules::always_on::is_one_always_on;
 use crate::service::library::{agents, versions};
+use crate::service::outbox::addresses::address_user;
 use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::finished::Finished;
-use super::notify::about;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
@@ -20,6 +19,7 @@ use crate::model::text_of;
 use crate::model::time::{Timestamp, span_ms};
 use crate::queue::AlertJob;
 use crate::service::library::lists::check_named;
+use crate::service::outbox::notices::about;
 use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 

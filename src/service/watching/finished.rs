@@ -23,19 +23,6 @@ pub(in crate::service) struct Finished {
 }
 
 impl Service {
-    /// Asks for [`Service::look_at_finished`], once for each evaluation.
-    pub(in crate::service) async fn announce_finished(
-        &self,
-        db: &mut Session,
-        source: SourceKind,
-        source_id: impl ToString,
-    ) -> Result<()> {
-        let now = self.clock.now_ms();
-        let organization = db.organization().to_owned();
-        let job = FinishedJob { organization, source, source_id: source_id.to_string(), serial: now };
-        db.put(&job, now, None).await
-    }
-
     /// Shows a finished conversation to the monitor whose check it is, to the issues and to the alerts. Doing it twice changes nothing more.
     ///
     /// `told_error`: what a language model says to [`Service::asked_for_errors`].

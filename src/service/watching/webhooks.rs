@@ -1,7 +1,6 @@
-//! Webhooks: who is told of what. What is told stands in `telling`, how it gets there in `delivery`.
+//! Webhooks: who is told of what. Events are written by the outbox, and delivered by `delivery`.
 
 mod delivery;
-mod telling;
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,21 +1,19 @@
 //! The checks of a monitor: a result of its backing simulation each, begun when due, settled when the result is finished or took
 //! too long.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::cadence::Cadence;
 use super::verdict::{Seen, judge};
 use super::{LONGEST_RING_S, TAG, next_check};
-use crate::clock;
 use crate::error::{Error, Result};
 use crate::judge::{Decision, Unheard};
 use crate::model::agent::{AgentDoc, AgentMode};
 use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
 use crate::model::digital_human::Role;
 use crate::model::issue::SourceKind;
-use crate::model::monitor::{Check, CheckDoc, CheckItem, CheckType, Incident, MonitorDoc, Verdict};
-use crate::model::notification::{Notice, NoticeKind};
+use crate::model::monitor::{Check, CheckDoc, CheckItem, CheckType, MonitorDoc, Verdict};
 use crate::model::result::ResultBody;
 use crate::model::run::{Purpose, QueueAnswer, QueueSpec};
 use crate::model::simulation::SimulationSpec;
@@ -23,7 +21,6 @@ use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
 use crate::queue::{CheckJob, FinishedJob, MonitorJob};
 use crate::service::evaluation::inputs::unheard_in;
-use crate::service::watching::notify::about;
 use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 
@@ -226,54 +223,6 @@ impl Service {
     /// Stores a monitor without changing the time and author of its last update.
     async fn keep_monitor(&self, db: &mut Session, row: &Row<MonitorDoc>) -> Result<()> {
         db.update(row.id, &row.doc, row.updated_ms, row.updated_by).await.map(drop)
-    }
-
-    async fn open_incident(&self, db: &mut Session, row: &mut Row<MonitorDoc>, worst: &CheckItem) -> Result<()> {
-        if row.doc.open_incident.is_some() {
-            return Ok(());
-        }
-        let opened_at = Timestamp(self.clock.now_ms());
-        let reason = format!("{}: {}", worst.id, worst.message);
-        row.doc.open_incident = Some(Incident { id: clock::new_id(), opened_at, reason: reason.clone() });
-        self.tell_watchers(db, row, NoticeKind::UptimeDown, &reason, worst.facts()).await
-    }
-
-    /// Ends an incident that is open, and says so.
-    pub(in crate::service) async fn close_incident(
-        &self,
-        db: &mut Session,
-        row: &mut Row<MonitorDoc>,
-        why: &str,
-    ) -> Result<()> {
-        let Some(incident) = row.doc.open_incident.take() else { return Ok(()) };
-        let facts = json!({ "incident_id": incident.id, "opened_at": incident.opened_at, "reason": incident.reason });
-        let facts = facts.as_object().cloned().unwrap_or_default();
-        self.tell_watchers(db, row, NoticeKind::UptimeRecovered, why, facts).await
-    }
-
-    async fn tell_watchers(
-        &self,
-        db: &mut Session,
-        row: &Row<MonitorDoc>,
-        kind: NoticeKind,
-        text: &str,
-        facts: crate::model::Object,
-    ) -> Result<()> {
-        let agent = db.find::<AgentDoc>(row.doc.spec.agent_id).await?;
-        let name = agent.map_or_else(|| "An agent".to_owned(), |agent| agent.doc.spec.name);
-        let word = if kind == NoticeKind::UptimeDown { "is down" } else { "has recovered" };
-        let mut facts = facts;
-        facts.insert("agent_id".into(), Value::from(row.doc.spec.agent_id));
-        let notice = Notice {
-            kind,
-            title: format!("{name} {word}"),
-            text: text.to_owned(),
-            at: Timestamp(self.clock.now_ms()),
-            links: vec![self.link(&format!("/v1/uptime/monitors/{}", row.id))],
-            data: about("monitor_id", row.id, facts),
-            subject: row.id.to_string(),
-        };
-        self.notify(db, &row.doc.spec.notifications.channels, &notice).await
     }
 }
 

@@ -15,7 +15,7 @@ use crate::model::time::Timestamp;
 use crate::model::webhook::{DeliveryRecord, WebhookDoc};
 use crate::provider::post::signatures;
 use crate::queue::outbox::Outgoing;
-use crate::service::watching::notify::about;
+use crate::service::outbox::notices::about;
 use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::addresses::{address_uri, address_user, number};
 use crate::clock;
 use crate::error::Result;
 use crate::model::Object;
@@ -17,7 +18,6 @@ use crate::model::webhook::{EventType, WebhookDoc};
 use crate::model::webhook_event::{AwaitedHuman, OutboundStarted, ResultEvaluated, SimulationEnded, call_evaluated};
 use crate::queue::outbox::Event;
 use crate::service::Service;
-use crate::service::conversation::inbound_address::{address_uri, address_user, number};
 use crate::store::{Row, Session, to_text};
 
 /// The webhooks of an event, and the folder of its agent.
