@@ -13,7 +13,6 @@ pub(super) mod outcome;
 pub(super) mod peaks;
 pub(super) mod privacy;
 pub(super) mod rerun;
-pub(super) mod retention;
 pub(super) mod snapshot;
 pub(super) mod stream_address;
 pub(super) mod transcode;

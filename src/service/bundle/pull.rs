@@ -18,7 +18,7 @@ use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::folder::FolderSpec;
 use crate::model::run::{QueueAnswer, QueueRequest, RunSettings};
 use crate::model::simulation::SimulationSpec;
-use crate::service::library::humans::owned;
+use crate::service::humans::owned;
 use crate::service::library::versions::versions_of;
 use crate::service::{Caller, Service};
 use crate::store::{Metrics, Resource, Row, Session};

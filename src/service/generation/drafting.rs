@@ -22,9 +22,9 @@ use crate::model::test_scenario::{
     ScenariosAsked, ScenariosMade, TestScenario, TraitValue, ValuesAsked,
 };
 use crate::provider::LanguageModel;
+use crate::service::humans::scenarios::check_definition;
 use crate::service::library::field_rules;
 use crate::service::library::human_rules::values::{fits, invent};
-use crate::service::library::scenarios::check_definition;
 use crate::service::library::versions::version_of;
 use crate::service::{Caller, Service};
 use crate::store::Session;

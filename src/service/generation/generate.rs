@@ -23,10 +23,10 @@ use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::transcript::Transcript;
 use crate::provider::LanguageModel;
+use crate::service::humans::scenarios::paths;
 use crate::service::library::field_rules;
 use crate::service::library::human_rules::transcripts::transcript_lines;
 use crate::service::library::human_rules::values::{fits, resolve};
-use crate::service::library::scenarios::paths;
 use crate::service::library::versions::version_of;
 use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
@@ -69,7 +69,7 @@ struct Frame {
 struct ScenarioAsked {
     id: Uuid,
     name: String,
-    paths: Vec<crate::service::library::scenarios::Path>,
+    paths: Vec<crate::service::humans::scenarios::Path>,
     count: i64,
 }
 

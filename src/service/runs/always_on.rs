@@ -12,11 +12,10 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::{ResultStatus, RunStatus};
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
+use crate::service::Service;
 use crate::service::conversation::inbound_address::{Goal, InboundAddress, has_place, login};
-use crate::service::library::human_rules::always_on::is_one_always_on;
 use crate::service::library::{agents, versions};
 use crate::service::outbox::addresses::address_user;
-use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 
 const DAY_MS: i64 = 86_400_000;
@@ -125,23 +124,6 @@ impl Service {
             created_by: None,
         };
         Ok((db.insert(&run, now, None).await?, seed))
-    }
-
-    /// Stops Digital Humans from listening that were taken out of their last always-on simulation.
-    pub(in crate::service) async fn silence(
-        &self,
-        db: &mut Session,
-        caller: &Caller,
-        humans: Vec<Row<DigitalHumanSpec>>,
-    ) -> Result<()> {
-        for mut human in humans.into_iter().filter(|human| human.doc.listens_on().is_some()) {
-            let simulations = db.simulations_of(human.id).await?;
-            if !is_one_always_on(db, &simulations).await? {
-                human.doc.always_on_active = Some(false);
-                db.update(human.id, &human.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
-            }
-        }
-        Ok(())
     }
 }
 

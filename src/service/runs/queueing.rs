@@ -232,14 +232,6 @@ impl Service {
         Ok(RunDeleted { message: "Simulation run deleted successfully".into(), deleted_simulation_run_id: run_id })
     }
 
-    /// Makes an early result CANCELLED and takes its call back.
-    pub(in crate::service) async fn cancel(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
-        let organization = db.organization().to_owned();
-        let attempt = row.doc.body.attempt;
-        self.step(db, row, ResultStatus::Cancelled).await?;
-        db.withdraw(&CallJob { organization, result_id: row.id, attempt }).await
-    }
-
     /// Returns the numbers of the conversations by text messages that a run would hold.
     pub(in crate::service) async fn pairs(
         &self,

@@ -15,7 +15,7 @@ use crate::engine::dialogue::{Dialogue, Heard, Input, Output};
 use crate::error::{Error, Result};
 use crate::human::{Mind, whole_move};
 use crate::model::text::{Turn, TurnSpec};
-use crate::service::library::humans::owned;
+use crate::service::humans::owned;
 use crate::service::placement::alone;
 use crate::service::{Caller, Service};
 use crate::tasks::to_its_end;

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use super::artifacts::{files, is_audio, remove_files, unfinished_id};
 use crate::config::Retention;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::service::Service;
+use crate::service::conversation::artifacts::{files, is_audio, remove_files, unfinished_id};
 use crate::service::files::{CALLS_FOLDER, RESULTS_FOLDER};
 use crate::service::library::noises::FOLDER as NOISES_FOLDER;
 use crate::store::{Old, Store};

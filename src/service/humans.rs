@@ -1,4 +1,6 @@
-//! Digital Humans.
+//! Digital Humans, and the scenarios that they are made from. A change of one may end conversations that wait for their call.
+
+pub(super) mod scenarios;
 
 use std::ops::RangeInclusive;
 
@@ -8,9 +10,6 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::field_rules::apply_patch;
-use super::simulations::check_journeys;
-use super::{field_rules, human_rules, names};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
@@ -21,7 +20,10 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::model::{Object, Page};
+use crate::service::library::field_rules::apply_patch;
 use crate::service::library::human_rules::always_on::check_always_on;
+use crate::service::library::simulations::check_journeys;
+use crate::service::library::{field_rules, human_rules, names};
 use crate::service::{Caller, Service};
 use crate::store::{Resource, Row, Session};
 
