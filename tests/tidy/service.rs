@@ -20,7 +20,7 @@ const ORDER: [(&str, &str); 11] = [
 ];
 
 /// Items of `src/service.rs` itself; any other name that it exports belongs to a folder, and is used from there.
-const ROOT: [&str; 6] = ["Caller", "LiveCalls", "NoLiveCalls", "Service", "Settings", "WEBHOOK_PATIENCE"];
+const ROOT: [&str; 7] = ["Caller", "Handles", "LiveCalls", "NoLiveCalls", "Service", "Settings", "WEBHOOK_PATIENCE"];
 
 /// Returns the name that a text begins with.
 fn word(text: &str) -> String {
@@ -56,10 +56,7 @@ fn folder_of(path: &str) -> Option<&str> {
 /// Returns the lines of the blocks of a text in which subjects get their methods.
 fn subject_lines(text: &str) -> Vec<String> {
     let code = scan::code(scan::shipped_code(text));
-    let is_start = |line: &str| {
-        line.starts_with("impl Service {")
-            || ORDER.iter().any(|(_, subject)| line.starts_with(&format!("impl {subject} {{")))
-    };
+    let is_start = |line: &str| ORDER.iter().any(|(_, subject)| line.starts_with(&format!("impl {subject} {{")));
     let (mut found, mut is_inside) = (Vec::new(), false);
     for line in code.lines() {
         is_inside = (is_inside && line != "}") || is_start(line);
@@ -140,7 +137,7 @@ fn folders_of_the_service_call_each_other_one_way() {
 
 #[test]
 fn calls_between_folders_that_run_backwards_are_found() {
-    let own = "impl Service {\n    /// Says fn no.\n    pub(super) async fn go(&self) {\n        let f = 1;\n    }\n}\nfn loose() {}\n";
+    let own = "impl Library {\n    /// Says fn no.\n    pub(super) async fn go(&self) {\n        let f = 1;\n    }\n}\nfn loose() {}\n";
     assert_eq!(methods(own), ["go"]);
     let homes = BTreeMap::from([("go".to_owned(), "runs".to_owned())]);
     let rule = |path: &str, text: &str| back_calls(path, text, &homes);

@@ -11,6 +11,7 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, BufReader};
 use uuid::Uuid;
 
+use super::Conversations;
 use super::transcode::{self, Packing, Track};
 pub(in crate::service) use crate::engine::{
     CALLER_CLEAN, CAPTURED, EARLY_MEDIA, JOURNAL, PIPELINE_LOG, RECORDING, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG,
@@ -20,7 +21,7 @@ use crate::model::result::ResultDoc;
 use crate::model::time::Timestamp;
 use crate::model::timeline::{self, TimelineEvent};
 use crate::model::transcript::Transcript;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Row, Session};
 
 /// File of the recording of a production call as it came, in the folder of the call.
@@ -129,7 +130,12 @@ pub struct Peaks {
     pub channels: Vec<Vec<f64>>,
 }
 
-impl Service {
+/// Returns the link of a result's recording, for its record.
+pub fn recording_link(result_id: i64) -> String {
+    format!("/v1/simulation-result/{result_id}/recording")
+}
+
+impl Conversations {
     /// Returns the timeline, once the conversation is over.
     pub async fn timeline(&self, caller: &Caller, result_id: i64) -> Result<Timeline> {
         let mut db = self.store.org(&caller.organization).read().await?;
@@ -171,11 +177,6 @@ impl Service {
         db.update(id, &row.doc, self.clock.now_ms(), None).await?;
         db.put_text("transcripts", id, transcript).await?;
         db.commit().await
-    }
-
-    /// Returns the link of a result's recording, for its record.
-    pub fn recording_link(result_id: i64) -> String {
-        format!("/v1/simulation-result/{result_id}/recording")
     }
 
     /// Returns the file that holds a track, once it is finished: the stereo recording, or what the Digital Human said
@@ -245,7 +246,7 @@ impl Service {
         let Ok(Wave { head, frames }) = read_header(&mut BufReader::new(file)).await else { return Ok(()) };
         let duration_ms = frames * 1000 / i64::from(head.format.rate_hz);
         if duration_ms > 0 {
-            doc.body.audio_url = Some(Service::recording_link(result_id));
+            doc.body.audio_url = Some(recording_link(result_id));
             doc.body.duration_ms = Some(duration_ms);
             doc.body.duration = Some((duration_ms + 500) / 1000);
         }

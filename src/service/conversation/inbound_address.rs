@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use super::Conversations;
 use super::facts::is_written;
 use super::obstacle::Obstacle;
 use super::privacy::redactor_of;
@@ -21,7 +22,6 @@ use crate::model::status::ResultStatus;
 use crate::model::text::pair_address;
 use crate::model::time::Timestamp;
 use crate::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
-use crate::service::Service;
 use crate::service::outbox::addresses::{address_uri, address_user, number};
 use crate::store::{Row, Session};
 
@@ -68,7 +68,7 @@ pub(in crate::service) struct Stage {
     pub step: Option<JourneyStep>,
 }
 
-impl Service {
+impl Conversations {
     /// Lets a result that has a place go on: the agent is called, or its call is waited for. It waits when another result has
     /// its address, or comes before it in a run whose calls are held one after the other.
     pub async fn take_turn(&self, organization: &str, result_id: i64) -> Result<Turn> {
@@ -114,7 +114,7 @@ impl Service {
         })
     }
 
-    /// Takes the turn of a written conversation as [`Service::take_turn`] does, between two numbers if it has any.
+    /// Takes the turn of a written conversation as [`Conversations::take_turn`] does, between two numbers if it has any.
     /// Returns false if it has to wait, or is no longer to be held.
     pub async fn take_written_turn(
         &self,

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
+use super::Conversations;
 use super::artifacts::files;
 use super::facts::{follow_up_messages, is_written};
 use super::rerun::reconnects;
 use super::verdict::settle;
 use crate::error::{Error, Result};
-use crate::model::api_key::Scope;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code::ErrorCode;
 use crate::model::issue::SourceKind;
@@ -18,10 +18,9 @@ use crate::model::status::{Effect, Outcome, ResultStatus, RunStatus};
 use crate::model::time::{Timestamp, span_ms};
 use crate::queue::{CallJob, EvaluateJob, FollowUpJob, Lane};
 use crate::service::files::RESULTS_FOLDER;
-use crate::service::{Caller, Service};
 use crate::store::{GONE, Owner, Row, Session};
 
-impl Service {
+impl Conversations {
     /// Moves a result from `from` to `to`, with what `patch` changes, in one transaction. A result that is elsewhere, or a
     /// change that is not allowed, is a conflict and nothing is changed.
     ///
@@ -71,7 +70,7 @@ impl Service {
         Ok(())
     }
 
-    /// Admits one result as [`Service::admit`] does; a result in another state stays as it is.
+    /// Admits one result as [`Conversations::admit`] does; a result in another state stays as it is.
     pub async fn admit_one(&self, organization: &str, result_id: i64) -> Result<()> {
         let mut db = self.store.org(organization).write().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;
@@ -156,13 +155,13 @@ impl Service {
                 let job = EvaluateJob { organization, result_id: row.id, serial: row.doc.body.attempt };
                 db.put(&job, self.clock.now_ms(), None).await
             }
-            Effect::TellEnded => self.tell_ended(db, row).await,
+            Effect::TellEnded => self.outbox.tell_ended(db, row).await,
             Effect::FreeAddresses => self.free_addresses(db, row).await,
-            Effect::TellAwaited => self.tell_awaited(db, row).await,
+            Effect::TellAwaited => self.outbox.tell_awaited(db, row).await,
             Effect::AskOwner => self.ask_owner(db, row).await,
-            Effect::TellEvaluated => self.tell_evaluated(db, row).await,
+            Effect::TellEvaluated => self.outbox.tell_evaluated(db, row).await,
             Effect::AskForGrade => self.ask_for_grade(db, row).await,
-            Effect::Announce => self.announce_finished(db, SourceKind::Simulation, row.id).await,
+            Effect::Announce => self.outbox.announce_finished(db, SourceKind::Simulation, row.id).await,
             Effect::StartNextStep => self.start_next_step(db, &row.doc).await,
             Effect::CompleteRun => self.complete_run(db, row.doc.body.simulation_run_id).await,
         }
@@ -245,10 +244,10 @@ impl Service {
         let counted = Some(tally.counters.summary());
         if run.doc.counted != counted {
             (run.doc.summary, run.doc.counted) = (counted.clone(), counted);
-            self.ask_for_summary(db, run_id).await?;
+            self.outbox.ask_for_summary(db, run_id).await?;
         }
         if is_first {
-            self.notify_of_run(db, run_id, &run.doc).await?;
+            self.outbox.notify_of_run(db, run_id, &run.doc).await?;
         }
         db.update(run_id, &run.doc, self.clock.now_ms(), None).await.map(drop)
     }
@@ -305,10 +304,5 @@ impl Service {
         }
         self.step(&mut db, &mut row, ResultStatus::SystemError).await?;
         db.commit().await.map(|()| true)
-    }
-
-    /// Returns the engine itself, working for an organization.
-    pub fn engine_caller(organization: &str) -> Caller {
-        Caller { organization: organization.to_owned(), key_id: uuid::Uuid::nil(), scope: Scope::Admin }
     }
 }

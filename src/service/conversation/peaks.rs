@@ -11,12 +11,12 @@ use std::path::Path;
 use ringer_media::pcm::{self, Levels, NO_LEVELS};
 use ringer_media::recording::WAV_HEADER;
 
-use super::artifacts::Peaks;
-use super::artifacts::{PEAKS, is_hidden, unfinished_name};
+use super::Conversations;
+use super::artifacts::{PEAKS, Peaks, is_hidden, unfinished_name};
 use super::transcode::Track;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 
 /// First bytes of the file: its kind and version.
 const MAGIC: &[u8; 8] = b"RPEAKS1\n";
@@ -95,7 +95,7 @@ impl PeakStretch {
     }
 }
 
-impl Service {
+impl Conversations {
     /// Returns the outline of a recording from `from_ms` to `to_ms`, which may be open; of a running call that of its recording so
     /// far.
     ///
@@ -133,7 +133,7 @@ impl Service {
     }
 }
 
-impl Service {
+impl Conversations {
     /// Makes the outline of a recording that nothing changes any more; nothing happens where there is none.
     ///
     /// # Errors

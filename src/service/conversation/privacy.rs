@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, SeekFrom};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
+use super::Conversations;
 use super::artifacts::{CALLER_CLEAN, RECORDING, WEBSOCKET_LOG, is_recording, remove_files};
 use super::facts::{SETTINGS, facts};
 use crate::error::{Error, Result};
@@ -23,7 +24,7 @@ use crate::model::agent::AgentDoc;
 use crate::model::digital_human::ExpectedToolCall;
 use crate::model::result::{MetricValue, ResultDoc};
 use crate::model::transcript::Transcript;
-use crate::service::Service;
+use crate::service::Caller;
 use crate::store::Session;
 
 /// Samples that are read at once.
@@ -32,7 +33,7 @@ const PIECE: usize = 16_384;
 /// Metadata that the agent has written.
 const HANDED_OVER: [&str; 2] = ["agent_errors", "output_variables"];
 
-impl Service {
+impl Conversations {
     /// Knows what is private in a result's conversation; `None`: its agent does not ask for it.
     pub async fn redactor(&self, organization: &str, result_id: i64) -> Result<Option<Redactor>> {
         let mut db = self.store.org(organization).read().await?;
@@ -42,7 +43,7 @@ impl Service {
 
     /// Redacts timeline, transcript, recording, settings and record of a conversation that is over, and shows the rest.
     pub async fn redact_conversation(&self, organization: &str, result_id: i64, redactor: &Redactor) -> Result<()> {
-        let caller = Service::engine_caller(organization);
+        let caller = Caller::engine(organization);
         let mut timeline = match self.timeline(&caller, result_id).await {
             Ok(timeline) => timeline.events,
             Err(Error::NotAvailable(_)) => json!([]),

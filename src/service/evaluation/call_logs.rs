@@ -13,6 +13,7 @@ use url::Url;
 use uuid::Uuid;
 
 pub(in crate::service) use self::private::{redact_call, redactor_of};
+use super::Evaluations;
 use super::material::{metrics_of_log, prompt_of};
 use crate::error::{Error, Result};
 use crate::judge::Metric;
@@ -28,11 +29,11 @@ use crate::model::result::{MetricValue, beside};
 use crate::model::time::Timestamp;
 use crate::model::transcript::TranscriptEntry;
 use crate::queue::CallLogJob;
+use crate::service::Caller;
 use crate::service::conversation::artifacts::{CALL_RECORDING, unfinished_name};
 use crate::service::files::CALLS_FOLDER;
 use crate::service::library::field_rules;
 use crate::service::library::metrics::check_selected;
-use crate::service::{Caller, Service};
 use crate::store::{LogFilter, Row, Session};
 
 /// File name extensions that a recording's URL may have.
@@ -147,7 +148,7 @@ pub struct LogEvaluated {
     pub said: Vec<TranscriptEntry>,
 }
 
-impl Service {
+impl Evaluations {
     /// Brings in a call and asks for its evaluation.
     pub async fn evaluate_call(&self, caller: &Caller, request: CallRequest) -> Result<CallQueued> {
         let (agent_id, external_agent_id, mut call) = match request {
@@ -170,7 +171,8 @@ impl Service {
         let kept = self.keep_recording(&mut call).await?;
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
-        let (version, warning) = self.version_to_judge(&mut db, caller, agent_id, call.version, &call.label).await?;
+        let (version, warning) =
+            self.library.version_to_judge(&mut db, caller, agent_id, call.version, &call.label).await?;
         let created_ms = call.created_at.map_or(now, |at| at.ms());
         let doc = CallLogDoc {
             agent_id,
@@ -256,7 +258,7 @@ impl Service {
             false => {
                 db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
                 if given("tool_calls") && row.doc.status.is_final() {
-                    Box::pin(self.announce_finished(&mut db, SourceKind::Observability, row.id)).await?;
+                    Box::pin(self.outbox.announce_finished(&mut db, SourceKind::Observability, row.id)).await?;
                 }
             }
         }
@@ -358,10 +360,10 @@ impl Service {
     /// Keeps a call whose evaluation is over, and tells of it.
     pub(in crate::service) async fn close_log(&self, mut db: Session, row: Row<CallLogDoc>) -> Result<()> {
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
-        self.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
+        self.outbox.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
         let (agent_id, tag) = (row.doc.agent_id, row.doc.call.webhook_tag.clone());
         if let Value::Object(call_log) = serde_json::to_value(record_of(row)).map_err(Error::internal)? {
-            self.tell_call(&mut db, agent_id, tag.as_deref(), call_log).await?;
+            self.outbox.tell_call(&mut db, agent_id, tag.as_deref(), call_log).await?;
         }
         db.commit().await
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::Evaluations;
 use super::inputs::unheard_in;
 use super::material::criteria_of;
 use crate::error::Result;
@@ -14,7 +15,6 @@ use crate::model::text::same_number;
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
 use crate::queue::FollowUpJob;
-use crate::service::Service;
 use crate::service::conversation::facts::follow_up_messages;
 use crate::service::conversation::inbound_address::stage;
 use crate::service::conversation::privacy::redactor_of;
@@ -42,7 +42,7 @@ pub struct FollowUp {
     count: usize,
 }
 
-impl Service {
+impl Evaluations {
     /// Takes a message that belongs to no conversation for what follows a call. False: it follows none.
     pub(in crate::service) async fn take_follow_up(&self, from: &str, to: &str, text: &str) -> Result<bool> {
         let now = self.clock.now_ms();
@@ -87,7 +87,7 @@ impl Service {
         row.doc.body.follow_up_sms = Some(grade_note(messages, None, None));
         db.update(row.id, &row.doc, now, None).await?;
         if row.doc.body.status == ResultStatus::Completed {
-            self.ask_for_grade(&mut db, &row).await?;
+            self.conversations.ask_for_grade(&mut db, &row).await?;
         }
         db.commit().await?;
         self.live.note_change(result_id);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::Outbox;
 use super::notices::about;
 use crate::clock;
 use crate::error::Result;
@@ -10,10 +11,9 @@ use crate::model::agent::AgentDoc;
 use crate::model::monitor::{CheckItem, Incident, MonitorDoc};
 use crate::model::notification::{Notice, NoticeKind};
 use crate::model::time::Timestamp;
-use crate::service::Service;
 use crate::store::{Row, Session};
 
-impl Service {
+impl Outbox {
     /// Opens an incident of a monitor, unless one is open, and says so.
     pub(in crate::service) async fn open_incident(
         &self,

@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use super::Outbox;
 use crate::error::Result;
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentSpec};
@@ -10,10 +11,9 @@ use crate::model::notification::{Channel, ChannelType, Notice, NoticeKind, Notic
 use crate::model::run::RunDoc;
 use crate::model::time::Timestamp;
 use crate::queue::NotifyJob;
-use crate::service::Service;
 use crate::store::Session;
 
-impl Service {
+impl Outbox {
     /// Stores a pending notification for each channel, with a job that delivers it.
     pub(in crate::service) async fn notify(
         &self,

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use parking_lot::Mutex;
 use ringer_sip::uri::{Scheme, Uri};
 
+use super::Placements;
 use super::trunks::{default_name, trunk_at};
 use crate::config::DialLimits;
 use crate::engine::{DialGate, Forwarded};
@@ -16,7 +17,6 @@ use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
-use crate::service::Service;
 use crate::service::conversation::obstacle::Obstacle;
 use crate::service::conversation::user_part::{UserPart, user_part};
 use crate::store::{DialRow, DialScope, Session};
@@ -82,7 +82,7 @@ struct Named {
     found: Vec<IpAddr>,
 }
 
-impl Service {
+impl Placements {
     /// Admits the number of a result that is QUEUED, counts its call until the result is closed, and returns the
     /// caller's number. A result that has moved on meanwhile is left as it is: nothing is counted, and no number
     /// returned.

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::Runs;
 use crate::error::Result;
 use crate::model::Object;
 use crate::model::agent::AgentDoc;
@@ -10,7 +11,6 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
-use crate::service::Service;
 use crate::service::conversation::inbound_address::{Goal, InboundAddress, has_place, login, stage};
 use crate::service::conversation::user_part::called_number;
 
@@ -25,7 +25,7 @@ pub enum Reached {
     Address(InboundAddress),
 }
 
-impl Service {
+impl Runs {
     /// Returns whom a call is for by the user parts of its Request-URI and its To header field. A trunk that calls the address that was
     /// registered names the number in To alone.
     pub async fn reached_by(&self, user: &str, to: &str) -> Result<Reached> {
@@ -88,7 +88,7 @@ impl Service {
         {
             return Ok(None);
         }
-        self.begin_answered(&mut db, &mut row, about).await?;
+        self.conversations.begin_answered(&mut db, &mut row, about).await?;
         db.commit().await?;
         self.live.note_change(result_id);
         let (organization, attempt) = (inbound.organization.clone(), row.doc.body.attempt);

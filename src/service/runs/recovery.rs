@@ -1,24 +1,25 @@
 //! Start of an engine on a database: work that an earlier one has left, and the signs that this one works.
 
+use super::Runs;
 use crate::error::Result;
-use crate::service::Service;
+use crate::queue::Queue;
 
-impl Service {
+impl Runs {
     /// Recovers after a restart: conversations in progress when the engine stopped end as SYSTEM_ERROR. Returns their
     /// number. All other work resumes by its jobs. While another engine uses the database, nothing is taken from it:
     /// work of a dead engine resumes when its leases expire.
     pub async fn recover(&self) -> Result<usize> {
-        self.restore_ended().await?;
+        self.conversations.restore_ended().await?;
         if !self.store.enter().await? {
             tracing::info!("another engine uses this database");
             return self.restore_schedules().await.map(|_| 0);
         }
         let interrupted = self.store.system().await?.interrupted().await?;
         for (organization, id) in &interrupted {
-            self.break_off(organization, *id).await?;
+            self.conversations.break_off(organization, *id).await?;
         }
-        self.sweep_moved().await?;
-        self.queue().end_leases().await?;
+        self.conversations.sweep_moved().await?;
+        Queue::new(self.store.clone(), self.clock.clone()).end_leases().await?;
         self.restore_schedules().await?;
         self.store.abandon_running_requests().await?;
         self.store.admit_others().await?;

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
+use super::Runs;
 use crate::config::Retention;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
-use crate::service::Service;
+use crate::service::Caller;
 use crate::service::conversation::artifacts::{files, is_audio, remove_files, unfinished_id};
 use crate::service::files::{CALLS_FOLDER, RESULTS_FOLDER};
 use crate::service::library::noises::FOLDER as NOISES_FOLDER;
@@ -31,7 +32,7 @@ pub struct Cleared {
     pub recordings: u64,
 }
 
-impl Service {
+impl Runs {
     /// Deletes finished results, production calls and recordings that are older than `keep` says, and uploads that were
     /// never taken. Where recordings take more room than they may, the oldest of them are deleted too.
     pub async fn clear_old(&self, keep: &Retention) -> Result<Cleared> {
@@ -44,12 +45,13 @@ impl Service {
         if let Some(before) = before(keep.results_days) {
             let mut old = Walk::before(before);
             while let Some(Oldest { what, organization, .. }) = old.next(&self.store).await? {
-                let caller = Service::engine_caller(&organization);
+                let caller = Caller::engine(&organization);
                 let (deleted, count) = match what {
                     What::Result(id) => (self.delete_result(&caller, id).await.map(drop), &mut cleared.results),
-                    What::Call(id) => {
-                        (self.delete_log(&caller, &id.to_string(), false).await.map(drop), &mut cleared.calls)
-                    }
+                    What::Call(id) => (
+                        self.evaluations.delete_log(&caller, &id.to_string(), false).await.map(drop),
+                        &mut cleared.calls,
+                    ),
                 };
                 match deleted {
                     Ok(()) => *count += 1,
@@ -99,7 +101,7 @@ impl Service {
         if files(&self.settings.call_folder(call_id)).await?.is_empty() {
             return Ok(false);
         }
-        match self.delete_log(&Service::engine_caller(organization), &call_id.to_string(), true).await {
+        match self.evaluations.delete_log(&Caller::engine(organization), &call_id.to_string(), true).await {
             Ok(_) => Ok(true),
             Err(Error::NotFound(_)) => Ok(false),
             Err(error) => Err(error),

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
+use super::Runs;
 use crate::error::Result;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultBody;
 use crate::model::run::RunDoc;
 use crate::queue::SummaryJob;
-use crate::service::Service;
 use crate::store::Owner;
 
 /// Conversations of a run that a model is told of.
@@ -23,7 +23,7 @@ pub struct RunTold {
     counted: Option<String>,
 }
 
-impl Service {
+impl Runs {
     /// Returns the facts about a run to summarise; `None` if the run is deleted or not complete.
     pub async fn run_to_sum_up(&self, job: &SummaryJob) -> Result<Option<RunTold>> {
         let mut db = self.store.org(&job.organization).read().await?;

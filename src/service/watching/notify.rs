@@ -3,15 +3,15 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::Watching;
 use crate::error::{Error, Result};
 use crate::model::notification::{Channel, ChannelType, NoticeStatus, NotificationDoc};
 use crate::queue::NotifyJob;
-use crate::service::Service;
 use crate::service::library::field_rules;
 use crate::service::outbox::notices::is_address;
 use crate::store::Row;
 
-impl Service {
+impl Watching {
     /// Returns a notification that still has to be delivered; `None` when it was, or is gone.
     pub async fn pending_notification(&self, job: &NotifyJob) -> Result<Option<NotificationDoc>> {
         let mut db = self.store.org(&job.organization).read().await?;

@@ -10,7 +10,7 @@ use ringer_media::frame::{PER_MS, RATE_HZ};
 use tokio::fs;
 use uuid::Uuid;
 
-use super::{CallLogDoc, LogEvaluated, Service};
+use super::{CallLogDoc, LogEvaluated};
 use crate::error::{Error, Result};
 use crate::judge::Redactor;
 use crate::model::agent::AgentDoc;
@@ -19,6 +19,7 @@ use crate::provider::audio;
 use crate::queue::CallLogJob;
 use crate::service::conversation::artifacts::{CALL_RECORDING, RECOGNIZED};
 use crate::service::conversation::privacy::{CALLED, JUDGED, NOTED, redact_metrics, through};
+use crate::service::evaluation::Evaluations;
 use crate::store::Session;
 
 /// Reason why a recording is not kept: there are no words, or no sound that can be read.
@@ -26,7 +27,7 @@ const UNWRITTEN: &str = "the recording was not kept: words that nobody wrote dow
 /// Reason why a recording is not kept: the times of its private words are not known.
 const ELSEWHERE: &str = "the recording was not kept: private words have times at which there is nothing in it";
 
-impl Service {
+impl Evaluations {
     /// Takes what is private out of what an evaluation gave and out of the recording, when the call's agent asks for it. What is
     /// left to redact is in the record itself ([`redact_call`]).
     pub(super) async fn redact_evaluated(

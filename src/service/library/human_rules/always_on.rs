@@ -3,10 +3,11 @@
 use crate::error::{Error, Result};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::simulation::SimulationSpec;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
+use crate::service::library::Library;
 use crate::store::{Row, Session};
 
-impl Service {
+impl Library {
     /// Stops Digital Humans from listening that were taken out of their last always-on simulation.
     pub(in crate::service) async fn silence(
         &self,

@@ -20,8 +20,10 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
 use crate::queue::{CheckJob, FinishedJob, MonitorJob};
+use crate::service::Caller;
 use crate::service::evaluation::inputs::unheard_in;
-use crate::service::{Caller, Service};
+use crate::service::runs::scheduler::is_gone;
+use crate::service::watching::Watching;
 use crate::store::{Row, Session};
 
 /// A check that is not over by then is given up.
@@ -29,7 +31,7 @@ const PATIENCE_MS: i64 = 5 * 60_000;
 /// Failures in a row from which checks count as failures of the agent.
 const IN_A_ROW: i64 = 2;
 
-impl Service {
+impl Watching {
     /// Begins the check of a monitor that is due, when none is under way, and asks for the next one.
     pub async fn begin_check(&self, job: &MonitorJob) -> Result<()> {
         let now = self.clock.now_ms();
@@ -55,9 +57,9 @@ impl Service {
     /// was deleted, or whose caller was, is made anew.
     async fn call_agent(&self, db: &mut Session, row: &mut Row<MonitorDoc>) -> Result<()> {
         let now = self.clock.now_ms();
-        let caller = Service::engine_caller(db.organization());
+        let caller = Caller::engine(db.organization());
         let mut queued = self.queue_check(db, &caller, &row.doc).await;
-        if queued.as_ref().is_err_and(Service::is_gone) {
+        if queued.as_ref().is_err_and(is_gone) {
             self.back_anew(db, &caller, &mut row.doc).await?;
             queued = self.queue_check(db, &caller, &row.doc).await;
         }
@@ -96,7 +98,7 @@ impl Service {
             db.update(simulation.id, &simulation.doc, simulation.updated_ms, simulation.updated_by).await?;
         }
         let spec = QueueSpec { simulation_id: doc.simulation_id.into(), ..QueueSpec::default() };
-        self.queue_in(db, caller, spec, Purpose { tag: Some(TAG), once: true, ..Purpose::default() }).await
+        self.runs.queue_in(db, caller, spec, Purpose { tag: Some(TAG), once: true, ..Purpose::default() }).await
     }
 
     /// Gives a check up that took too long, and ends its call: the next check is not to meet it.
@@ -112,7 +114,7 @@ impl Service {
         }
         db.commit().await?;
         let Some(result_id) = result_id else { return Ok(()) };
-        match self.hangup(&Service::engine_caller(&job.organization), result_id).await {
+        match self.runs.hangup(&Caller::engine(&job.organization), result_id).await {
             // It is over, or was deleted.
             Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
@@ -205,13 +207,13 @@ impl Service {
             (Verdict::Down, Some(worst)) => {
                 doc.status = Verdict::Down;
                 let worst = (*worst).clone();
-                self.open_incident(db, row, &worst).await
+                self.outbox.open_incident(db, row, &worst).await
             }
             // It does not count yet.
             (Verdict::Down, None) => Ok(()),
             (Verdict::Up, _) => {
                 doc.status = Verdict::Up;
-                self.close_incident(db, row, "the agent is up again").await
+                self.outbox.close_incident(db, row, "the agent is up again").await
             }
             (Verdict::Unknown, _) => {
                 doc.status = Verdict::Unknown;
