@@ -165,7 +165,7 @@ async fn admit(workshop: Workshop) {
     loop {
         pace.tick().await;
         changes.mark_unchanged();
-        log_failure("failed to look for new results", catch_panic(workshop.service.admit()).await);
+        log_failure("failed to look for new results", catch_panic(workshop.service.conversations().admit()).await);
         let _ = tokio::time::timeout(LOOK_EVERY, changes.changed()).await;
     }
 }
@@ -173,7 +173,7 @@ async fn admit(workshop: Workshop) {
 /// Deletes what is older than the settings allow.
 async fn clear_old(workshop: Workshop) {
     loop {
-        match catch_panic(workshop.service.clear_old(&workshop.retention)).await {
+        match catch_panic(workshop.service.runs().clear_old(&workshop.retention)).await {
             Ok(cleared) if cleared != Cleared::default() => {
                 let Cleared { results, calls, recordings } = cleared;
                 tracing::info!(results, calls, recordings, "deleted by retention");
@@ -206,7 +206,7 @@ async fn call_jobs(workshop: Workshop, room: Arc<Semaphore>, tasks: Tasks, claim
         tasks.spawn("call job", async move {
             let work = async {
                 left_behind(&workshop.service, &claimed, &job).await?;
-                if workshop.service.is_held_otherwise(&job, false).await? {
+                if workshop.service.runs().is_held_otherwise(&job, false).await? {
                     return Ok(Left::Written);
                 }
                 call::run(&workshop, &job, &claiming).await.map(|()| Left::Done)
@@ -223,8 +223,8 @@ async fn left_behind(service: &Service, claimed: &Claimed, job: &CallJob) -> Res
     match claimed.attempts {
         1 => Ok(()),
         _ => {
-            service.end_abandoned(&job.organization, job.result_id).await?;
-            service.close_left_room(&job.organization, job.result_id).await
+            service.conversations().end_abandoned(&job.organization, job.result_id).await?;
+            service.placements().close_left_room(&job.organization, job.result_id).await
         }
     }
 }
@@ -254,18 +254,21 @@ async fn sweep(workshop: Workshop) {
     loop {
         pace.tick().await;
         let service = &workshop.service;
-        log_failure("failed to look for lost journey steps", catch_panic(service.sweep_journeys()).await);
+        log_failure("failed to look for lost journey steps", catch_panic(service.runs().sweep_journeys()).await);
         log_failure(
             "failed to look for kept records of conversations",
-            catch_panic(service.restore_ended()).await.map(drop),
+            catch_panic(service.conversations().restore_ended()).await.map(drop),
         );
-        log_failure("failed to look for schedules without a job", catch_panic(service.restore_schedules()).await);
-        log_failure("failed to check the usage limit", catch_panic(service.end_unpaid_calls()).await);
+        log_failure(
+            "failed to look for schedules without a job",
+            catch_panic(service.runs().restore_schedules()).await,
+        );
+        log_failure("failed to check the usage limit", catch_panic(service.conversations().end_unpaid_calls()).await);
         log_failure(
             "failed to renew this engine's registration; other engines may take it for dead",
-            catch_panic(service.stay()).await,
+            catch_panic(service.runs().stay()).await,
         );
-        let late = catch_panic(service.end_late_evaluations(began_ms)).await;
+        let late = catch_panic(service.evaluations().end_late_evaluations(began_ms)).await;
         log_failure("failed to look for overdue evaluations", late);
     }
 }
@@ -373,8 +376,8 @@ async fn finish_job(service: &Service, claimed: &Claimed, done: Result<()>) {
 /// Lets what waits for a job go on without it.
 async fn give_up(service: &Service, claimed: &Claimed) -> Result<()> {
     match claimed.kind.as_str() {
-        EvaluateJob::NAME => service.give_up_evaluation(&claimed.job()?).await,
-        CallLogJob::NAME => service.give_up_log(&claimed.job()?).await,
+        EvaluateJob::NAME => service.evaluations().give_up_evaluation(&claimed.job()?).await,
+        CallLogJob::NAME => service.evaluations().give_up_log(&claimed.job()?).await,
         _ => Ok(()),
     }
 }
@@ -421,7 +424,7 @@ mod tests {
         let store = Store::open(folder.join("ringer.db").as_path(), vault).await.expect("a database");
         let settings = Settings::new(folder);
         let service = Service::new(store, Clock::standing_at(1_767_603_600_000), settings, Arc::new(NoLiveCalls));
-        let caller = service.bootstrap("first", "key").await.expect("a key");
+        let caller = service.library().bootstrap("first", "key").await.expect("a key");
         (service, caller)
     }
 
@@ -430,7 +433,7 @@ mod tests {
         use ResultStatus as S;
         let id = queue_one(service, caller, json!({ "name": "Desk", "sip_uri": "sip:desk@pbx.example.com" })).await;
         for step in [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded].windows(2) {
-            let moved = service.advance(&caller.organization, id, step[0], step[1], |_| {}).await;
+            let moved = service.conversations().advance(&caller.organization, id, step[0], step[1], |_| {}).await;
             moved.expect("an allowed step");
         }
         id
@@ -438,12 +441,13 @@ mod tests {
 
     /// A result of an agent that waits for its conversation.
     async fn queue_one(service: &Service, caller: &Caller, agent: Value) -> i64 {
-        let agent = service.add_agent(caller, parse(agent)).await.expect("an agent").agent_id;
-        let simulation = service.create_simulation(caller, parse(json!({ "agent_id": agent.to_string() }))).await;
+        let agent = service.library().add_agent(caller, parse(agent)).await.expect("an agent").agent_id;
+        let simulation =
+            service.library().create_simulation(caller, parse(json!({ "agent_id": agent.to_string() }))).await;
         let simulation = simulation.expect("a simulation").simulation_id;
-        service.create_digital_human(caller, parse(json!({})), &[simulation]).await.expect("a Digital Human");
+        service.humans().create_digital_human(caller, parse(json!({})), &[simulation]).await.expect("a Digital Human");
         let run = parse(json!({ "simulation_id": simulation.to_string() }));
-        let run = service.queue_simulation_run(caller, run).await.expect("a run");
+        let run = service.runs().queue_simulation_run(caller, run).await.expect("a run");
         run.simulation_result_ids[0].parse().expect("an id")
     }
 
@@ -469,21 +473,21 @@ mod tests {
         let (service, caller) = product(folder.path()).await;
         let id = ended_result(&service, &caller).await;
         assert_eq!(fail(&service, EvaluateJob::NAME, false).await, MOST_ATTEMPTS as usize);
-        let body = service.result(&caller, id).await.expect("it").body;
+        let body = service.runs().result(&caller, id).await.expect("it").body;
         assert_eq!((body.status, body.error_code), (ResultStatus::SystemError, Some(ErrorCode::EvaluationTimeout)));
         let call = json!({
             "agent_id": body.agent_id.to_string(), "start_time_utc": "2026-01-05T08:00:00Z",
             "participants": [{ "role": "AGENT" }, { "role": "USER" }],
             "transcript": [{ "start_offset_ms": 0, "end_offset_ms": 900, "speaker": "AGENT", "utterance": "Hello." }],
         });
-        let call_id = service.evaluate_call(&caller, parse(call)).await.expect("queued").call_id;
+        let call_id = service.evaluations().evaluate_call(&caller, parse(call)).await.expect("queued").call_id;
         assert_eq!(fail(&service, CallLogJob::NAME, false).await, MOST_ATTEMPTS as usize);
-        let log = service.call_log(&caller, &call_id).await.expect("the log");
+        let log = service.evaluations().call_log(&caller, &call_id).await.expect("the log");
         assert_eq!(log.status, CallLogStatus::Incompleted);
         assert!(log.error_message.is_some_and(|text| text.starts_with("EVALUATION_TIMEOUT: ")));
         // A row that was deleted meanwhile needs nothing.
         let job = CallLogJob { organization: caller.organization.clone(), call_id: Uuid::nil(), serial: 0 };
-        assert_eq!(service.give_up_log(&job).await, Ok(()));
+        assert_eq!(service.evaluations().give_up_log(&job).await, Ok(()));
     }
 
     /// The room of a call whose engine is gone is removed when its job is claimed again.
@@ -493,13 +497,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (service, caller) = product(folder.path()).await;
         let stored = json!({ "P1_url": rooms.base, "P1_api_key": "k", "P1_api_secret": "s" });
-        service.update_integrations(&caller, parse(stored)).await.expect("they are stored");
+        service.library().update_integrations(&caller, parse(stored)).await.expect("they are stored");
         let id = queue_one(&service, &caller, json!({ "name": "Desk", "P1_agent_name": "desk" })).await;
         let job = CallJob { organization: caller.organization.clone(), result_id: id, attempt: 1 };
         let claimed = service.queue().claim(&[CallJob::NAME], LEASE_MS).await.expect("claimed").expect("a job");
         for (attempts, room, removed) in [(1, true, 0), (2, false, 0), (2, true, 1)] {
             let keep = move |doc: &mut ResultDoc| doc.room = room.then(|| "svc-1-0000abcd".to_owned());
-            service.amend(&caller.organization, id, keep).await.expect("it is kept");
+            service.conversations().amend(&caller.organization, id, keep).await.expect("it is kept");
             let mut again = claimed.clone();
             again.attempts = attempts;
             left_behind(&service, &again, &job).await.expect("it is taken up");
@@ -516,7 +520,7 @@ mod tests {
         let (service, caller) = product(folder.path()).await;
         let id = ended_result(&service, &caller).await;
         assert_eq!(fail(&service, EvaluateJob::NAME, true).await, MOST_ATTEMPTS as usize);
-        let body = service.result(&caller, id).await.expect("it").body;
+        let body = service.runs().result(&caller, id).await.expect("it").body;
         assert_eq!((body.status, body.error_code), (ResultStatus::SystemError, Some(ErrorCode::EvaluationTimeout)));
     }
 

@@ -6,8 +6,11 @@
 mod bundle;
 mod conversation;
 mod evaluation;
+mod files;
 mod generation;
+mod humans;
 mod library;
+mod outbox;
 mod placement;
 mod runs;
 mod watching;
@@ -38,18 +41,20 @@ use crate::transport::sip::names::Resolver;
 use crate::transport::webrtc::PeerTerms;
 use crate::transport::websocket::{Dialect, Kind};
 
+pub use self::bundle::Bundles;
+pub use self::conversation::Conversations;
 pub use self::conversation::agent_stream::StreamGoal;
-pub use self::conversation::artifacts::{HTTP_LOG, Peaks, RECOGNIZED, Timeline};
+pub use self::conversation::artifacts::{HTTP_LOG, Peaks, RECOGNIZED, Timeline, recording_link};
 pub use self::conversation::ended::Ended;
-pub use self::conversation::inbound_address::{InboundAddress, Reached, Turn};
+pub use self::conversation::inbound_address::{InboundAddress, Turn};
 pub use self::conversation::live::Running;
 pub use self::conversation::obstacle::Obstacle;
 pub use self::conversation::outcome::{CallOutcome, Circumstances, is_unreachable};
 pub use self::conversation::peaks::{PeakStretch, Zoom};
-pub use self::conversation::retention::Cleared;
 pub use self::conversation::stream_address::AGENT_STREAM;
 pub use self::conversation::transcode::{Packing, Track};
 pub use self::conversation::usage::SpendAllowed;
+pub use self::evaluation::Evaluations;
 pub use self::evaluation::call_logs::{
     CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted,
 };
@@ -58,37 +63,48 @@ pub use self::evaluation::material::ToJudge;
 pub use self::evaluation::overdue::EVALUATION_MS;
 pub use self::evaluation::records::Judged;
 pub use self::evaluation::review::{Reviewed, Reviews};
+pub use self::generation::Generation;
 pub use self::generation::drafting::{GraphMade, ValuesMade};
 pub use self::generation::drafts::{DraftMetrics, MetricDrafts};
+pub use self::humans::Humans;
+pub use self::humans::scenarios::{ScenarioDeleted, ScenarioList, Validated};
+pub use self::humans::{
+    BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError, PAGE_SIZES,
+};
+pub use self::library::Library;
 pub use self::library::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::library::communities::CommunityList;
 pub use self::library::customers::{TraitDeleted, TraitList};
 pub use self::library::field_rules::phone;
 pub use self::library::folders::{AgentMoved, FolderDeleted};
-pub use self::library::humans::{
-    BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError, PAGE_SIZES,
-};
 pub use self::library::labels::LabelDeleted;
 pub use self::library::metrics::{MetricPage, MetricsDeleted, MetricsUpdated};
 pub use self::library::noises::{NoiseDeleted, NoiseSource};
 pub use self::library::page_key::PageDoor;
 pub use self::library::phone_numbers::{NumberAdded, NumberReleased};
-pub use self::library::scenarios::{ScenarioDeleted, ScenarioList, Validated};
 pub use self::library::simulations::{Message, SimulationAdded, SimulationDeleted};
 pub use self::library::versions::{VersionDeleted, VersionLabels};
+pub use self::outbox::Outbox;
+pub use self::placement::Placements;
+use self::placement::dial::RefusalCounts;
 pub use self::placement::dial::{CallerNumber, Outgoing, Refusals, unmatched_limits};
 pub use self::placement::{Begin, Placed, Placer, RoomPlan, Sounds, TextPlaced};
+pub use self::runs::Runs;
+pub use self::runs::incoming::Reached;
 pub use self::runs::ladder::Ladder;
 pub use self::runs::page_file::CallFile;
 pub use self::runs::queueing::{RunCancelled, RunDeleted, RunResults};
 pub use self::runs::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
+pub use self::runs::retention::Cleared;
 pub use self::runs::run_list::{ListedRun, ResultChange, RunChanges, RunPage, RunQuery};
 pub use self::runs::scheduler::{AutosyncAccepted, AutosyncTarget, RunAccepted};
 pub use self::runs::schedules::{ScheduleDeleted, ScheduleList};
+use self::runs::send_text::Talks;
 pub use self::runs::sms_runs::{SmsQueued, Terminated};
 pub use self::runs::summary::RunTold;
 pub use self::runs::text_runs::TextNews;
 pub use self::runs::turn_list::TurnList;
+pub use self::watching::Watching;
 pub use self::watching::alerts::{AlertDeleted, AlertPage, ViolationPage};
 pub use self::watching::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
 pub use self::watching::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
@@ -108,6 +124,11 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Returns the engine itself, working for an organization.
+    pub fn engine(organization: &str) -> Caller {
+        Caller { organization: organization.to_owned(), key_id: Uuid::nil(), scope: Scope::Admin }
+    }
+
     /// True for a key of scope admin.
     pub fn is_admin(&self) -> bool {
         self.scope.covers(Scope::Admin)
@@ -282,17 +303,33 @@ impl Settings {
     }
 }
 
-/// The product. Cheap to clone.
+/// Handles that the subjects are made with.
 #[derive(Clone)]
-pub struct Service {
+struct Handles {
     store: Store,
     clock: Clock,
     settings: Arc<Settings>,
     live: Arc<dyn LiveCalls>,
     poster: Arc<Poster>,
     model: Option<Arc<dyn LanguageModel>>,
-    talks: Arc<self::runs::send_text::Talks>,
-    refusals: Arc<self::placement::dial::RefusalCounts>,
+    talks: Arc<Talks>,
+    refusals: Arc<RefusalCounts>,
+}
+
+/// The product: its subjects, each with the operations of its folder. Cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    handles: Arc<Handles>,
+    outbox: Arc<Outbox>,
+    library: Arc<Library>,
+    conversations: Arc<Conversations>,
+    humans: Arc<Humans>,
+    placements: Arc<Placements>,
+    evaluations: Arc<Evaluations>,
+    runs: Arc<Runs>,
+    watching: Arc<Watching>,
+    generation: Arc<Generation>,
+    bundles: Arc<Bundles>,
 }
 
 impl Service {
@@ -304,51 +341,120 @@ impl Service {
         ));
         let settings = Arc::new(settings);
         let (talks, refusals) = (Arc::default(), Arc::default());
-        Service { store, clock, settings, live, poster, model: None, talks, refusals }
+        Service::with(Handles { store, clock, settings, live, poster, model: None, talks, refusals })
+    }
+
+    /// Returns a product whose subjects have these handles.
+    fn with(handles: Handles) -> Service {
+        let outbox = Arc::new(Outbox::new(&handles));
+        let library = Arc::new(Library::new(&handles, &outbox));
+        let conversations = Arc::new(Conversations::new(&handles, &outbox));
+        let humans = Arc::new(Humans::new(&handles, &conversations));
+        let placements = Arc::new(Placements::new(&handles, &conversations));
+        let evaluations = Arc::new(Evaluations::new(&handles, &outbox, &library, &conversations));
+        let runs = Arc::new(Runs::new(&handles, &outbox, &conversations, &evaluations));
+        let watching = Arc::new(Watching::new(&handles, &outbox, &conversations, &runs));
+        let generation = Arc::new(Generation::new(&handles, &humans));
+        let bundles = Arc::new(Bundles::new(&handles, &library, &humans, &runs));
+        let handles = Arc::new(handles);
+        Service {
+            handles,
+            outbox,
+            library,
+            conversations,
+            humans,
+            placements,
+            evaluations,
+            runs,
+            watching,
+            generation,
+            bundles,
+        }
     }
 
     /// Returns the same product with a language model, or without one.
     pub fn with_model(self, model: Option<Arc<dyn LanguageModel>>) -> Service {
-        Service { model, ..self }
+        Service::with(Handles { model, ..(*self.handles).clone() })
     }
 
     /// Returns the same product, which looks at and posts to the addresses of users where `guard` lets it.
     pub fn with_guard(self, guard: Guard) -> Service {
-        Service { poster: Arc::new(Poster::new(guard, WEBHOOK_PATIENCE)), ..self }
-    }
-
-    /// Returns the language model; an error if none is configured.
-    fn model(&self) -> Result<Arc<dyn LanguageModel>> {
-        self.model.clone().ok_or_else(|| Error::Unavailable("Language model is not configured".into()))
-    }
-
-    /// Returns the client that posts to addresses given by users.
-    fn poster(&self) -> Arc<Poster> {
-        self.poster.clone()
+        let poster = Arc::new(Poster::new(guard, WEBHOOK_PATIENCE));
+        Service::with(Handles { poster, ..(*self.handles).clone() })
     }
 
     /// Returns the store that holds the rows.
     pub fn store(&self) -> &Store {
-        &self.store
+        &self.handles.store
     }
 
     /// Returns the clock in use.
     pub fn clock(&self) -> &Clock {
-        &self.clock
+        &self.handles.clock
     }
 
     /// Returns the settings that the services work with.
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.handles.settings
     }
 
     /// Returns the jobs that wait for a worker.
     pub fn queue(&self) -> Queue {
-        Queue::new(self.store.clone(), self.clock.clone())
+        Queue::new(self.handles.store.clone(), self.handles.clock.clone())
     }
 
     /// Returns the events of a result as they happen.
     pub fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
-        self.live.feed(result_id)
+        self.handles.live.feed(result_id)
+    }
+
+    /// Returns what writes events, notices and jobs in the transaction of a change.
+    pub fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// Returns the operations on resources.
+    pub fn library(&self) -> &Library {
+        &self.library
+    }
+
+    /// Returns the operations on conversations.
+    pub fn conversations(&self) -> &Conversations {
+        &self.conversations
+    }
+
+    /// Returns the operations on Digital Humans and scenarios.
+    pub fn humans(&self) -> &Humans {
+        &self.humans
+    }
+
+    /// Returns the operations that make calls and written conversations of results.
+    pub fn placements(&self) -> &Placements {
+        &self.placements
+    }
+
+    /// Returns the operations on evaluations and production calls.
+    pub fn evaluations(&self) -> &Evaluations {
+        &self.evaluations
+    }
+
+    /// Returns the operations on runs and results.
+    pub fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
+    /// Returns the operations on monitors, alerts, issues, notifications and webhooks.
+    pub fn watching(&self) -> &Watching {
+        &self.watching
+    }
+
+    /// Returns the operations that draft.
+    pub fn generation(&self) -> &Generation {
+        &self.generation
+    }
+
+    /// Returns the operations on definitions of a suite.
+    pub fn bundles(&self) -> &Bundles {
+        &self.bundles
     }
 }

@@ -87,7 +87,7 @@ impl Fixture {
         let clock = Clock::standing_at(START_MS);
         let live = Arc::new(Live::default());
         let service = open(&location, &folder, &clock, live.clone()).await;
-        let caller = service.bootstrap("first", "key of the first").await.expect("a key");
+        let caller = service.library().bootstrap("first", "key of the first").await.expect("a key");
         Fixture { service, caller, live, clock, location, folder }
     }
 
@@ -99,20 +99,20 @@ impl Fixture {
 
     /// Returns a caller of another organization.
     async fn stranger(&self) -> Caller {
-        self.service.bootstrap("second", "key of the second").await.expect("a key")
+        self.service.library().bootstrap("second", "key of the second").await.expect("a key")
     }
 
     async fn agent(&self, body: Value) -> i64 {
-        self.service.add_agent(&self.caller, spec(body)).await.expect("an agent").agent_id
+        self.service.library().add_agent(&self.caller, spec(body)).await.expect("an agent").agent_id
     }
 
     async fn simulation(&self, body: Value) -> i64 {
-        self.service.create_simulation(&self.caller, spec(body)).await.expect("a simulation").simulation_id
+        self.service.library().create_simulation(&self.caller, spec(body)).await.expect("a simulation").simulation_id
     }
 
     async fn human(&self, body: Value, simulations: &[i64]) -> i64 {
         let spec: DigitalHumanSpec = spec(body);
-        let made = self.service.create_digital_human(&self.caller, spec, simulations).await;
+        let made = self.service.humans().create_digital_human(&self.caller, spec, simulations).await;
         made.expect("a digital human").digital_human.id
     }
 
@@ -133,7 +133,8 @@ impl Fixture {
     async fn run(&self, simulation: i64, more: Value) -> (i64, Vec<i64>) {
         let mut body = json!({"simulation_id": simulation.to_string(), "seed": 7});
         extend(&mut body, more);
-        let answer = self.service.queue_simulation_run(&self.caller, spec::<QueueSpec>(body)).await.expect("a run");
+        let answer =
+            self.service.runs().queue_simulation_run(&self.caller, spec::<QueueSpec>(body)).await.expect("a run");
         let ids = answer.simulation_result_ids.iter().map(|id| id.parse().expect("a number")).collect();
         (answer.simulation_run_id.parse().expect("a number"), ids)
     }

@@ -137,12 +137,12 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn add(ctx: Ctx, request: In<Nothing, Nothing, AgentSpec>) -> Result<AgentAdded> {
-    ctx.service.add_agent(&ctx.caller, request.body).await
+    ctx.service.library().add_agent(&ctx.caller, request.body).await
 }
 
 async fn update(ctx: Ctx, request: In<Nothing, Nothing, UpdateAgent>) -> Result<AgentUpdated> {
     let UpdateAgent { fields, agent_id } = request.body;
-    ctx.service.update_agent(&ctx.caller, agent_id.0.as_ref(), fields.into_given()).await
+    ctx.service.library().update_agent(&ctx.caller, agent_id.0.as_ref(), fields.into_given()).await
 }
 
 async fn update_by_external_id(
@@ -150,67 +150,67 @@ async fn update_by_external_id(
     request: In<Nothing, Nothing, UpdateAgentByExternalId>,
 ) -> Result<AgentUpdated> {
     let UpdateAgentByExternalId { fields, external_agent_id } = request.body;
-    ctx.service.update_agent_by_external_id(&ctx.caller, &external_agent_id, fields.into_given()).await
+    ctx.service.library().update_agent_by_external_id(&ctx.caller, &external_agent_id, fields.into_given()).await
 }
 
 async fn read_one(ctx: Ctx, request: In<AgentPath>) -> Result<AgentRecord> {
-    ctx.service.agent(&ctx.caller, request.path.agent_id).await
+    ctx.service.library().agent(&ctx.caller, request.path.agent_id).await
 }
 
 async fn read_by_external_id(ctx: Ctx, request: In<ExternalPath>) -> Result<AgentRecord> {
-    ctx.service.agent_by_external_id(&ctx.caller, &request.path.external_id).await
+    ctx.service.library().agent_by_external_id(&ctx.caller, &request.path.external_id).await
 }
 
 async fn all(ctx: Ctx, _: In) -> Result<Vec<AgentRecord>> {
-    ctx.service.all_agents(&ctx.caller).await
+    ctx.service.library().all_agents(&ctx.caller).await
 }
 
 async fn remove(ctx: Ctx, request: In<AgentPath>) -> Result<AgentAdded> {
-    ctx.service.delete_agent(&ctx.caller, request.path.agent_id).await
+    ctx.service.library().delete_agent(&ctx.caller, request.path.agent_id).await
 }
 
 async fn generate_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
     let WhoseKey { agent_id, external_agent_id } = request.body;
-    ctx.service.generate_http_webhook_key(&ctx.caller, agent_id.as_ref(), external_agent_id.as_deref()).await
+    ctx.service.library().generate_http_webhook_key(&ctx.caller, agent_id.as_ref(), external_agent_id.as_deref()).await
 }
 
 async fn read_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
     let WhoseKey { agent_id, external_agent_id } = request.body;
-    ctx.service.get_http_webhook_key(&ctx.caller, agent_id.as_ref(), external_agent_id.as_deref()).await
+    ctx.service.library().get_http_webhook_key(&ctx.caller, agent_id.as_ref(), external_agent_id.as_deref()).await
 }
 
 async fn create_folder(ctx: Ctx, request: In<Nothing, Nothing, FolderSpec>) -> Result<FolderRecord> {
-    ctx.service.create_folder(&ctx.caller, request.body).await
+    ctx.service.library().create_folder(&ctx.caller, request.body).await
 }
 
 async fn folders(ctx: Ctx, _: In) -> Result<Vec<FolderRecord>> {
-    ctx.service.all_folders(&ctx.caller).await
+    ctx.service.library().all_folders(&ctx.caller).await
 }
 
 async fn folder(ctx: Ctx, request: In<FolderPath>) -> Result<FolderRecord> {
-    ctx.service.folder(&ctx.caller, request.path.folder_id).await
+    ctx.service.library().folder(&ctx.caller, request.path.folder_id).await
 }
 
 async fn update_folder(ctx: Ctx, request: In<FolderPath, Nothing, FolderSpec>) -> Result<FolderRecord> {
-    ctx.service.update_folder(&ctx.caller, request.path.folder_id, request.body).await
+    ctx.service.library().update_folder(&ctx.caller, request.path.folder_id, request.body).await
 }
 
 async fn remove_folder(ctx: Ctx, request: In<FolderPath>) -> Result<FolderDeleted> {
-    ctx.service.delete_folder(&ctx.caller, request.path.folder_id).await
+    ctx.service.library().delete_folder(&ctx.caller, request.path.folder_id).await
 }
 
 async fn move_agent(ctx: Ctx, request: In<Nothing, Nothing, MoveAgent>) -> Result<AgentMoved> {
-    ctx.service.move_agent(&ctx.caller, request.body).await
+    ctx.service.library().move_agent(&ctx.caller, request.body).await
 }
 
 async fn agents_of_folder(ctx: Ctx, request: In<FolderPath>) -> Result<Vec<AgentRecord>> {
-    ctx.service.agents_by_folder(&ctx.caller, request.path.folder_id).await
+    ctx.service.library().agents_by_folder(&ctx.caller, request.path.folder_id).await
 }
 
 async fn integrations(ctx: Ctx, _: In) -> Result<Object> {
-    ctx.service.integrations(&ctx.caller).await
+    ctx.service.library().integrations(&ctx.caller).await
 }
 
 async fn update_integrations(ctx: Ctx, request: In<Nothing, Nothing, Patch<IntegrationSpec>>) -> Result<Object> {
-    ctx.service.update_integrations(&ctx.caller, request.body.into_given()).await
+    ctx.service.library().update_integrations(&ctx.caller, request.body.into_given()).await
 }

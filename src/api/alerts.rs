@@ -29,22 +29,22 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn create_alert(ctx: Ctx, request: In<Nothing, Nothing, AlertSpec>) -> Result<AlertRecord> {
-    ctx.service.create_alert(&ctx.caller, request.body).await
+    ctx.service.watching().create_alert(&ctx.caller, request.body).await
 }
 
 async fn update_alert(ctx: Ctx, request: In<AlertPath, Nothing, Patch<AlertSpec>>) -> Result<AlertRecord> {
-    ctx.service.update_alert(&ctx.caller, request.path.alert_id, &request.body).await
+    ctx.service.watching().update_alert(&ctx.caller, request.path.alert_id, &request.body).await
 }
 
 async fn delete_alert(ctx: Ctx, request: In<AlertPath>) -> Result<AlertDeleted> {
-    ctx.service.delete_alert(&ctx.caller, request.path.alert_id).await
+    ctx.service.watching().delete_alert(&ctx.caller, request.path.alert_id).await
 }
 
 async fn alerts(ctx: Ctx, request: In<Nothing, PageQuery>) -> Result<AlertPage> {
-    ctx.service.alerts(&ctx.caller, request.query.page, request.query.page_size).await
+    ctx.service.watching().alerts(&ctx.caller, request.query.page, request.query.page_size).await
 }
 
 async fn alert_results(ctx: Ctx, request: In<AlertPath, PageQuery>) -> Result<ViolationPage> {
     let PageQuery { page, page_size } = request.query;
-    ctx.service.alert_results(&ctx.caller, request.path.alert_id, page, page_size).await
+    ctx.service.watching().alert_results(&ctx.caller, request.path.alert_id, page, page_size).await
 }

@@ -34,13 +34,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn push(ctx: Ctx, request: In<Nothing, Nothing, Bundle>) -> Result<Pushed> {
-    ctx.service.push(&ctx.caller, request.body).await
+    ctx.service.bundles().push(&ctx.caller, request.body).await
 }
 
 async fn pull(ctx: Ctx, request: In<RootPath>) -> Result<Bundle> {
-    ctx.service.pull(&ctx.caller, request.path.root_type, &request.path.root_id).await
+    ctx.service.bundles().pull(&ctx.caller, request.path.root_type, &request.path.root_id).await
 }
 
 async fn run(ctx: Ctx, request: In<CodePath, Nothing, RunSettings>) -> Result<QueueAnswer> {
-    ctx.service.run_by_code(&ctx.caller, request.path.svc_as_code_id, request.body).await
+    ctx.service.bundles().run_by_code(&ctx.caller, request.path.svc_as_code_id, request.body).await
 }

@@ -68,32 +68,32 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn evaluate(ctx: Ctx, request: In<Nothing, Nothing, CallRequest>) -> Result<CallQueued> {
-    ctx.service.evaluate_call(&ctx.caller, request.body).await
+    ctx.service.evaluations().evaluate_call(&ctx.caller, request.body).await
 }
 
 async fn page(ctx: Ctx, request: In<AgentPath, CallLogQuery>) -> Result<CallLogPage> {
-    ctx.service.call_logs(&ctx.caller, &request.path.agent_id, &request.query).await
+    ctx.service.evaluations().call_logs(&ctx.caller, &request.path.agent_id, &request.query).await
 }
 
 async fn read_one(ctx: Ctx, request: In<CallPath>) -> Result<OneCallLog> {
-    let call_log = ctx.service.call_log(&ctx.caller, &request.path.call_id).await?;
+    let call_log = ctx.service.evaluations().call_log(&ctx.caller, &request.path.call_id).await?;
     Ok(OneCallLog { call_log, status: "200" })
 }
 
 async fn update(ctx: Ctx, request: In<CallPath, Nothing, Patch<UpdateLogSpec>>) -> Result<LogUpdated> {
-    ctx.service.update_log(&ctx.caller, &request.path.call_id, &request.body).await
+    ctx.service.evaluations().update_log(&ctx.caller, &request.path.call_id, &request.body).await
 }
 
 async fn re_evaluate(ctx: Ctx, request: In<CallPath>) -> Result<ReEvaluated> {
     let CallQueued { status, call_id, message, .. } =
-        ctx.service.re_evaluate_log(&ctx.caller, &request.path.call_id).await?;
+        ctx.service.evaluations().re_evaluate_log(&ctx.caller, &request.path.call_id).await?;
     Ok(ReEvaluated { status, call_id, message })
 }
 
 async fn remove(ctx: Ctx, request: In<CallPath, DeleteQuery>) -> Result<LogDeleted> {
-    ctx.service.delete_log(&ctx.caller, &request.path.call_id, request.query.recording_only).await
+    ctx.service.evaluations().delete_log(&ctx.caller, &request.path.call_id, request.query.recording_only).await
 }
 
 async fn remove_many(ctx: Ctx, request: In<Nothing, Nothing, CallIds>) -> Result<LogsDeleted> {
-    ctx.service.delete_logs(&ctx.caller, &request.body.call_ids).await
+    ctx.service.evaluations().delete_logs(&ctx.caller, &request.body.call_ids).await
 }

@@ -98,74 +98,74 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn create_persona(ctx: Ctx, request: In<Nothing, Nothing, PersonaDoc>) -> Result<PersonaRecord> {
-    ctx.service.create_customer_persona(&ctx.caller, request.body).await
+    ctx.service.library().create_customer_persona(&ctx.caller, request.body).await
 }
 
 async fn persona(ctx: Ctx, request: In<PersonaPath>) -> Result<PersonaRecord> {
-    ctx.service.customer_persona(&ctx.caller, request.path.persona_id).await
+    ctx.service.library().customer_persona(&ctx.caller, request.path.persona_id).await
 }
 
 async fn personas_of(ctx: Ctx, request: In<AgentPath>) -> Result<Vec<PersonaRecord>> {
-    ctx.service.customer_personas_by_agent(&ctx.caller, request.path.agent_id).await
+    ctx.service.library().customer_personas_by_agent(&ctx.caller, request.path.agent_id).await
 }
 
 async fn update_persona(ctx: Ctx, request: In<PersonaPath, Nothing, Patch<PersonaChange>>) -> Result<PersonaRecord> {
-    ctx.service.update_customer_persona(&ctx.caller, request.path.persona_id, request.body.into_given()).await
+    ctx.service.library().update_customer_persona(&ctx.caller, request.path.persona_id, request.body.into_given()).await
 }
 
 async fn remove_persona(ctx: Ctx, request: In<PersonaPath>) -> Result<PersonaRecord> {
-    ctx.service.delete_customer_persona(&ctx.caller, request.path.persona_id).await
+    ctx.service.library().delete_customer_persona(&ctx.caller, request.path.persona_id).await
 }
 
 async fn create_trait(ctx: Ctx, request: In<Nothing, Nothing, TraitDoc>) -> Result<TraitRecord> {
-    ctx.service.create_customer_trait(&ctx.caller, request.body).await
+    ctx.service.library().create_customer_trait(&ctx.caller, request.body).await
 }
 
 async fn one_trait(ctx: Ctx, request: In<TraitPath>) -> Result<TraitRecord> {
-    ctx.service.customer_trait(&ctx.caller, request.path.trait_id).await
+    ctx.service.library().customer_trait(&ctx.caller, request.path.trait_id).await
 }
 
 async fn update_trait(ctx: Ctx, request: In<TraitPath, Nothing, UpdateTrait>) -> Result<TraitRecord> {
     let UpdateTrait { fields, sync_existing } = request.body;
     let (id, fields) = (request.path.trait_id, fields.into_given());
-    ctx.service.update_customer_trait(&ctx.caller, id, fields, sync_existing).await
+    ctx.service.library().update_customer_trait(&ctx.caller, id, fields, sync_existing).await
 }
 
 async fn remove_trait(ctx: Ctx, request: In<TraitPath>) -> Result<TraitDeleted> {
-    ctx.service.delete_customer_trait(&ctx.caller, request.path.trait_id).await
+    ctx.service.library().delete_customer_trait(&ctx.caller, request.path.trait_id).await
 }
 
 async fn traits(ctx: Ctx, request: In<Nothing, AgentQuery>) -> Result<TraitList> {
-    ctx.service.customer_traits(&ctx.caller, request.query.agent_id).await
+    ctx.service.library().customer_traits(&ctx.caller, request.query.agent_id).await
 }
 
 async fn create_community(ctx: Ctx, request: In<Nothing, Nothing, CommunitySpec>) -> Result<CommunityRecord> {
-    ctx.service.create_community(&ctx.caller, request.body).await
+    ctx.service.library().create_community(&ctx.caller, request.body).await
 }
 
 async fn community(ctx: Ctx, request: In<CommunityPath>) -> Result<CommunityRecord> {
-    ctx.service.community(&ctx.caller, request.path.id).await
+    ctx.service.library().community(&ctx.caller, request.path.id).await
 }
 
 async fn communities(ctx: Ctx, request: In<Nothing, MemberQuery>) -> Result<CommunityList> {
-    ctx.service.communities(&ctx.caller, request.query.digital_human_id).await
+    ctx.service.library().communities(&ctx.caller, request.query.digital_human_id).await
 }
 
 async fn update_community(
     ctx: Ctx,
     request: In<CommunityPath, Nothing, Patch<CommunitySpec>>,
 ) -> Result<CommunityRecord> {
-    ctx.service.update_community(&ctx.caller, request.path.id, request.body.into_given()).await
+    ctx.service.library().update_community(&ctx.caller, request.path.id, request.body.into_given()).await
 }
 
 async fn remove_community(ctx: Ctx, request: In<CommunityPath>) -> Result<CommunityRecord> {
-    ctx.service.delete_community(&ctx.caller, request.path.id).await
+    ctx.service.library().delete_community(&ctx.caller, request.path.id).await
 }
 
 async fn add(ctx: Ctx, request: In<CommunityPath, Nothing, Members>) -> Result<CommunityRecord> {
-    ctx.service.add_to_community(&ctx.caller, request.path.id, request.body.digital_human_ids).await
+    ctx.service.library().add_to_community(&ctx.caller, request.path.id, request.body.digital_human_ids).await
 }
 
 async fn take_out(ctx: Ctx, request: In<CommunityPath, Nothing, Members>) -> Result<CommunityRecord> {
-    ctx.service.remove_from_community(&ctx.caller, request.path.id, request.body.digital_human_ids).await
+    ctx.service.library().remove_from_community(&ctx.caller, request.path.id, request.body.digital_human_ids).await
 }

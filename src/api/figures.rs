@@ -30,7 +30,7 @@ pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
 async fn metrics(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<Figures> {
     let jobs = ctx.service.queue().depth().await?;
     let mut registry = Registry::default();
-    let (failures, refusals) = (ctx.service.store().failures(), ctx.service.dial_refusals());
+    let (failures, refusals) = (ctx.service.store().failures(), ctx.service.placements().dial_refusals());
     let engine = engine.as_ref().map(EngineFigures::of);
     registry.register_collector(Box::new(Snapshot { engine, jobs, failures, refusals }));
     let mut text = String::new();

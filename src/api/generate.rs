@@ -32,29 +32,29 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn humans(ctx: Ctx, request: Body<GenerateSpec>) -> Result<Generated> {
-    ctx.service.generate_digital_humans(&ctx.caller, request.body).await
+    ctx.service.generation().generate_digital_humans(&ctx.caller, request.body).await
 }
 
 async fn scenarios(ctx: Ctx, request: Body<ScenariosAsked>) -> Result<ScenariosMade> {
-    ctx.service.generate_test_scenarios(&ctx.caller, request.body).await
+    ctx.service.generation().generate_test_scenarios(&ctx.caller, request.body).await
 }
 
 async fn move_scenario(ctx: Ctx, request: Body<MoveAsked>) -> Result<ScenariosMade> {
-    ctx.service.move_regen_test_scenarios(&ctx.caller, request.body).await
+    ctx.service.generation().move_regen_test_scenarios(&ctx.caller, request.body).await
 }
 
 async fn regen(ctx: Ctx, request: Body<RegenAsked>) -> Result<ScenariosMade> {
-    ctx.service.regen_test_scenarios(&ctx.caller, request.body).await
+    ctx.service.generation().regen_test_scenarios(&ctx.caller, request.body).await
 }
 
 async fn personas(ctx: Ctx, request: Body<PersonasAsked>) -> Result<PersonasMade> {
-    ctx.service.generate_customer_personas(&ctx.caller, request.body).await
+    ctx.service.generation().generate_customer_personas(&ctx.caller, request.body).await
 }
 
 async fn values(ctx: Ctx, request: Body<ValuesAsked>) -> Result<ValuesMade> {
-    ctx.service.generate_trait_values(request.body).await
+    ctx.service.generation().generate_trait_values(request.body).await
 }
 
 async fn graph(ctx: Ctx, request: Body<GraphAsked>) -> Result<GraphMade> {
-    ctx.service.generate_scenario(request.body).await
+    ctx.service.generation().generate_scenario(request.body).await
 }

@@ -119,40 +119,43 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, CreateDigitalHuman>) -> Result<LinkedDigitalHuman> {
     let CreateDigitalHuman { digital_human, mut simulation_ids, simulation_id } = request.body;
     simulation_ids.extend(simulation_id);
-    ctx.service.create_digital_human(&ctx.caller, digital_human, &simulation_ids).await
+    ctx.service.humans().create_digital_human(&ctx.caller, digital_human, &simulation_ids).await
 }
 
 async fn create_many(ctx: Ctx, request: In<Nothing, Nothing, CreateDigitalHumans>) -> Result<BulkCreated> {
     let CreateDigitalHumans { digital_humans, simulation_ids } = request.body;
-    ctx.service.create_digital_humans(&ctx.caller, digital_humans, &simulation_ids).await
+    ctx.service.humans().create_digital_humans(&ctx.caller, digital_humans, &simulation_ids).await
 }
 
 async fn read_one(ctx: Ctx, request: In<HumanPath>) -> Result<LinkedDigitalHuman> {
-    ctx.service.digital_human(&ctx.caller, request.path.digital_human_id).await
+    ctx.service.humans().digital_human(&ctx.caller, request.path.digital_human_id).await
 }
 
 async fn update(ctx: Ctx, request: In<HumanPath, Nothing, UpdateDigitalHuman>) -> Result<LinkedDigitalHuman> {
     let UpdateDigitalHuman { fields, simulation_ids, override_conflict } = request.body;
     let (id, fields) = (request.path.digital_human_id, fields.into_given());
-    ctx.service.update_digital_human(&ctx.caller, id, fields, simulation_ids.as_deref(), override_conflict).await
+    ctx.service
+        .humans()
+        .update_digital_human(&ctx.caller, id, fields, simulation_ids.as_deref(), override_conflict)
+        .await
 }
 
 async fn remove(ctx: Ctx, request: In<HumanPath>) -> Result<DigitalHumanRecord> {
-    ctx.service.delete_digital_human(&ctx.caller, request.path.digital_human_id).await
+    ctx.service.humans().delete_digital_human(&ctx.caller, request.path.digital_human_id).await
 }
 
 async fn remove_many(ctx: Ctx, request: In<Nothing, IdsQuery>) -> Result<BulkDeleted> {
-    ctx.service.delete_digital_humans(&ctx.caller, &request.query.digital_human_ids).await
+    ctx.service.humans().delete_digital_humans(&ctx.caller, &request.query.digital_human_ids).await
 }
 
 async fn page(ctx: Ctx, request: In<Nothing, PageQuery>) -> Result<DigitalHumanPage> {
-    ctx.service.digital_humans(&ctx.caller, request.query.page, request.query.page_size).await
+    ctx.service.humans().digital_humans(&ctx.caller, request.query.page, request.query.page_size).await
 }
 
 async fn of_simulation(ctx: Ctx, request: In<SimulationPath>) -> Result<HumansOfSimulation> {
-    ctx.service.digital_humans_by_simulation(&ctx.caller, request.path.simulation_id).await
+    ctx.service.humans().digital_humans_by_simulation(&ctx.caller, request.path.simulation_id).await
 }
 
 async fn by_test_name(ctx: Ctx, request: In<TestNamePath>) -> Result<LinkedDigitalHuman> {
-    ctx.service.digital_human_by_test_name(&ctx.caller, &request.path.test_name).await
+    ctx.service.humans().digital_human_by_test_name(&ctx.caller, &request.path.test_name).await
 }

@@ -61,18 +61,18 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 
 async fn run(ctx: Ctx, request: In<Nothing, Nothing, RunScheduledSimulationRequest>) -> Result<RunAccepted> {
     let RunScheduledSimulationRequest { simulation_id, schedule_id } = request.body;
-    ctx.service.run_scheduled(&ctx.caller, simulation_id, schedule_id).await
+    ctx.service.runs().run_scheduled(&ctx.caller, simulation_id, schedule_id).await
 }
 
 async fn spend_allowed(ctx: Ctx, request: In<AgentPath>) -> Result<SpendAllowed> {
-    ctx.service.spend_allowed(&ctx.caller, request.path.agent_id).await
+    ctx.service.conversations().spend_allowed(&ctx.caller, request.path.agent_id).await
 }
 
 async fn autosync(ctx: Ctx, request: In<Nothing, Nothing, RunAutosyncRequest>) -> Result<AutosyncAccepted> {
-    ctx.service.run_autosync(&ctx.caller, request.body.targets).await
+    ctx.service.runs().run_autosync(&ctx.caller, request.body.targets).await
 }
 
 async fn sweep(ctx: Ctx, _: In<Nothing, Nothing, Option<Nothing>>) -> Result<Accepted> {
-    ctx.service.sweep_journeys().await?;
+    ctx.service.runs().sweep_journeys().await?;
     Ok(Accepted { status: "accepted".into() })
 }

@@ -28,13 +28,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn list(ctx: Ctx, request: In<Nothing, IssueQuery>) -> Result<Vec<IssueRecord>> {
-    ctx.service.issues(&ctx.caller, &request.query).await
+    ctx.service.watching().issues(&ctx.caller, &request.query).await
 }
 
 async fn read_one(ctx: Ctx, request: In<IssuePath>) -> Result<IssueDetail> {
-    ctx.service.issue(&ctx.caller, request.path.issue_id).await
+    ctx.service.watching().issue(&ctx.caller, request.path.issue_id).await
 }
 
 async fn triage(ctx: Ctx, request: In<IssuePath, Nothing, Patch<TriageSpec>>) -> Result<IssueRecord> {
-    ctx.service.triage_issue(&ctx.caller, request.path.issue_id, request.body.into_given()).await
+    ctx.service.watching().triage_issue(&ctx.caller, request.path.issue_id, request.body.into_given()).await
 }

@@ -24,14 +24,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, CreateKeyIn>) -> Result<KeyOut> {
-    ctx.service.create_key(&ctx.caller, request.body).await
+    ctx.service.library().create_key(&ctx.caller, request.body).await
 }
 
 async fn all(ctx: Ctx, _: In) -> Result<Vec<KeyOut>> {
-    ctx.service.keys(&ctx.caller).await
+    ctx.service.library().keys(&ctx.caller).await
 }
 
 async fn revoke(ctx: Ctx, request: In<KeyPath>) -> Result<Empty> {
-    ctx.service.revoke_key(&ctx.caller, &request.path.key_id).await?;
+    ctx.service.library().revoke_key(&ctx.caller, &request.path.key_id).await?;
     Ok(Empty)
 }

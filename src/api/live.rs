@@ -117,8 +117,8 @@ impl Watch {
 
     /// Queues the changes since the last look.
     async fn look(&mut self) -> Result<()> {
-        self.ctx.service.check_key(&self.ctx.caller).await?;
-        let record = self.ctx.service.result(&self.ctx.caller, self.result_id).await?;
+        self.ctx.service.library().check_key(&self.ctx.caller).await?;
+        let record = self.ctx.service.runs().result(&self.ctx.caller, self.result_id).await?;
         let states = &record.body.status_history;
         for state in states.iter().skip(self.states) {
             self.ready.push_back(piece("status", None, &json!({ "status": state.status, "at": state.at })));
@@ -159,7 +159,7 @@ impl Watch {
 
     /// Queues the stored events, in order of their sequence numbers.
     async fn take_stored(&mut self) -> Result<()> {
-        let timeline = match self.ctx.service.timeline(&self.ctx.caller, self.result_id).await {
+        let timeline = match self.ctx.service.conversations().timeline(&self.ctx.caller, self.result_id).await {
             Ok(timeline) => timeline.events,
             Err(Error::NotAvailable(_)) => return Ok(()),
             Err(error) => return Err(error),

@@ -104,44 +104,44 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, CustomMetricSpec>) -> Result<CustomMetricRecord> {
-    ctx.service.create_custom_metric(&ctx.caller, request.body).await
+    ctx.service.library().create_custom_metric(&ctx.caller, request.body).await
 }
 
 async fn create_all(ctx: Ctx, request: In<Nothing, Nothing, CreateMetrics>) -> Result<CreatedMetrics> {
-    let metrics = ctx.service.create_custom_metrics(&ctx.caller, request.body.metrics).await?;
+    let metrics = ctx.service.library().create_custom_metrics(&ctx.caller, request.body.metrics).await?;
     Ok(CreatedMetrics { metrics })
 }
 
 async fn read_one(ctx: Ctx, request: In<MetricPath>) -> Result<CustomMetricRecord> {
-    ctx.service.custom_metric(&ctx.caller, request.path.metric_id).await
+    ctx.service.library().custom_metric(&ctx.caller, request.path.metric_id).await
 }
 
 async fn remove(ctx: Ctx, request: In<OldMetricPath>) -> Result<CustomMetricRecord> {
-    ctx.service.delete_custom_metric(&ctx.caller, &request.path.metric_id).await
+    ctx.service.library().delete_custom_metric(&ctx.caller, &request.path.metric_id).await
 }
 
 async fn all(ctx: Ctx, request: In<Nothing, ListQuery>) -> Result<MetricPage> {
     let ListQuery { agent_id, page, page_size } = request.query;
-    ctx.service.custom_metrics(&ctx.caller, agent_id, page, page_size).await
+    ctx.service.library().custom_metrics(&ctx.caller, agent_id, page, page_size).await
 }
 
 async fn of_agent(ctx: Ctx, request: In<AgentPath>) -> Result<MetricPage> {
-    ctx.service.custom_metrics_by_agent(&ctx.caller, request.path.agent_id).await
+    ctx.service.library().custom_metrics_by_agent(&ctx.caller, request.path.agent_id).await
 }
 
 async fn update(ctx: Ctx, request: In<MetricPath, Nothing, Patch<CustomMetricSpec>>) -> Result<CustomMetricRecord> {
-    ctx.service.update_custom_metric(&ctx.caller, request.path.metric_id, request.body.fields()).await
+    ctx.service.library().update_custom_metric(&ctx.caller, request.path.metric_id, request.body.fields()).await
 }
 
 async fn update_all(ctx: Ctx, request: In<Nothing, Nothing, UpdateMetrics>) -> Result<MetricsUpdated> {
     let UpdateMetrics { metric_ids, updates } = request.body;
-    ctx.service.update_custom_metrics(&ctx.caller, &metric_ids, updates.fields()).await
+    ctx.service.library().update_custom_metrics(&ctx.caller, &metric_ids, updates.fields()).await
 }
 
 async fn remove_all(ctx: Ctx, request: In<Nothing, Nothing, DeleteMetrics>) -> Result<MetricsDeleted> {
-    ctx.service.delete_custom_metrics(&ctx.caller, &request.body.custom_metric_ids).await
+    ctx.service.library().delete_custom_metrics(&ctx.caller, &request.body.custom_metric_ids).await
 }
 
 async fn generate(ctx: Ctx, request: In<Nothing, Nothing, DraftMetrics>) -> Result<MetricDrafts> {
-    ctx.service.generate_custom_metrics(&ctx.caller, request.body).await
+    ctx.service.generation().generate_custom_metrics(&ctx.caller, request.body).await
 }

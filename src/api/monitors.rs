@@ -39,22 +39,22 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn create_monitor(ctx: Ctx, request: In<Nothing, Nothing, MonitorSpec>) -> Result<MonitorRecord> {
-    ctx.service.create_monitor(&ctx.caller, request.body).await
+    ctx.service.watching().create_monitor(&ctx.caller, request.body).await
 }
 
 async fn monitors(ctx: Ctx, request: In<Nothing, MonitorQuery>) -> Result<MonitorPage> {
     let MonitorQuery { agent_id, page: PageQuery { page, page_size } } = request.query;
-    ctx.service.monitors(&ctx.caller, agent_id, page, page_size).await
+    ctx.service.watching().monitors(&ctx.caller, agent_id, page, page_size).await
 }
 
 async fn monitor(ctx: Ctx, request: In<MonitorPath>) -> Result<MonitorRecord> {
-    ctx.service.monitor(&ctx.caller, request.path.monitor_id).await
+    ctx.service.watching().monitor(&ctx.caller, request.path.monitor_id).await
 }
 
 async fn update_monitor(ctx: Ctx, request: In<MonitorPath, Nothing, Patch<MonitorSpec>>) -> Result<MonitorRecord> {
-    ctx.service.update_monitor(&ctx.caller, request.path.monitor_id, &request.body).await
+    ctx.service.watching().update_monitor(&ctx.caller, request.path.monitor_id, &request.body).await
 }
 
 async fn delete_monitor(ctx: Ctx, request: In<MonitorPath>) -> Result<MonitorDeleted> {
-    ctx.service.delete_monitor(&ctx.caller, request.path.monitor_id).await
+    ctx.service.watching().delete_monitor(&ctx.caller, request.path.monitor_id).await
 }

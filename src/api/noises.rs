@@ -42,17 +42,17 @@ async fn create(ctx: Ctx, request: In<Nothing, Nothing, NewNoise>) -> Result<Noi
         None => (request.body.name, NoiseSource::Existing(request.body.storage_path.unwrap_or_default())),
     };
     let name = name.unwrap_or_else(|| "Background noise".into());
-    ctx.service.create_background_noise(&ctx.caller, name, source).await
+    ctx.service.library().create_background_noise(&ctx.caller, name, source).await
 }
 
 async fn all(ctx: Ctx, _: In) -> Result<Vec<NoiseRecord>> {
-    ctx.service.background_noises(&ctx.caller).await
+    ctx.service.library().background_noises(&ctx.caller).await
 }
 
 async fn rename(ctx: Ctx, request: In<NoisePath, Nothing, NoiseName>) -> Result<NoiseRecord> {
-    ctx.service.rename_background_noise(&ctx.caller, request.path.noise_id, request.body.name).await
+    ctx.service.library().rename_background_noise(&ctx.caller, request.path.noise_id, request.body.name).await
 }
 
 async fn remove(ctx: Ctx, request: In<NoisePath>) -> Result<NoiseDeleted> {
-    ctx.service.delete_background_noise(&ctx.caller, request.path.noise_id).await
+    ctx.service.library().delete_background_noise(&ctx.caller, request.path.noise_id).await
 }

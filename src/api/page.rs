@@ -114,7 +114,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn runs(ctx: Ctx, request: In<Nothing, RunQuery>) -> Result<RunPage> {
-    ctx.service.runs(&ctx.caller, request.query).await
+    ctx.service.runs().runs(&ctx.caller, request.query).await
 }
 
 async fn run_events(ctx: Ctx, request: In<IdPath>) -> Result<Stream> {
@@ -122,13 +122,13 @@ async fn run_events(ctx: Ctx, request: In<IdPath>) -> Result<Stream> {
 }
 
 async fn ladder(ctx: Ctx, request: In<IdPath, LadderQuery>) -> Result<Ladder> {
-    let mut ladder = ctx.service.ladder(&ctx.caller, request.path.id).await?;
+    let mut ladder = ctx.service.runs().ladder(&ctx.caller, request.path.id).await?;
     ladder.entries.retain(|entry| request.query.rtcp || entry.kind != "rtcp");
     Ok(ladder)
 }
 
 async fn turns(ctx: Ctx, request: In<IdPath, TurnsQuery>) -> Result<TurnList> {
-    let mut list = ctx.service.turn_list(&ctx.caller, request.path.id).await?;
+    let mut list = ctx.service.runs().turn_list(&ctx.caller, request.path.id).await?;
     if !request.query.words {
         list.turns.iter_mut().for_each(|turn| turn.words.clear());
     }
@@ -137,15 +137,15 @@ async fn turns(ctx: Ctx, request: In<IdPath, TurnsQuery>) -> Result<TurnList> {
 
 async fn review(ctx: Ctx, request: In<IdPath, Nothing, ReviewRequest>) -> Result<Reviewed> {
     let seen = ctx.headers.get(axum::http::header::IF_MATCH).map(|seen| seen.to_str().unwrap_or("?"));
-    ctx.service.review(&ctx.caller, request.path.id, seen, request.body).await
+    ctx.service.evaluations().review(&ctx.caller, request.path.id, seen, request.body).await
 }
 
 async fn reviews(ctx: Ctx, request: In<IdPath>) -> Result<Reviews> {
-    ctx.service.reviews(&ctx.caller, request.path.id).await
+    ctx.service.evaluations().reviews(&ctx.caller, request.path.id).await
 }
 
 async fn capture(ctx: Ctx, request: In<IdPath>) -> Result<Packets> {
-    let file = ctx.service.capture(&ctx.caller, request.path.id).await?;
+    let file = ctx.service.runs().capture(&ctx.caller, request.path.id).await?;
     audio::send_all(file, PCAPNG, &ctx.headers).await.map(Packets::from)
 }
 
@@ -156,7 +156,7 @@ async fn levels(ctx: Ctx, _: In) -> Result<Document> {
 
 async fn file(ctx: Ctx, request: In<IdPath>) -> Result<Page> {
     let id = request.path.id;
-    let text = call_page(&ctx.service.call_file(&ctx.caller, id).await?);
+    let text = call_page(&ctx.service.runs().call_file(&ctx.caller, id).await?);
     let tag = EntityTag::of_hash(Sha256::new_with_prefix(&text));
     if tag.is_known(&ctx.headers) {
         return Ok(tag.not_modified().into());
@@ -172,7 +172,7 @@ async fn session(ctx: Ctx, request: In<Nothing, Nothing, PageSessionIn>) -> Resu
     let is_forwarded = |name: &str| name == "forwarded" || name.starts_with("x-forwarded-");
     match &ctx.door {
         Some(door) if !ctx.headers.keys().any(|name| is_forwarded(name.as_str())) => {
-            ctx.service.open_page(door, &request.body.token).await
+            ctx.service.library().open_page(door, &request.body.token).await
         }
         _ => Err(Error::Forbidden("Start token is not valid".into())),
     }

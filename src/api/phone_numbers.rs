@@ -23,13 +23,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn numbers(ctx: Ctx, _: In) -> Result<Vec<NumberRecord>> {
-    ctx.service.phone_numbers(&ctx.caller).await
+    ctx.service.library().phone_numbers(&ctx.caller).await
 }
 
 async fn add_number(ctx: Ctx, request: In<Nothing, Nothing, AddNumberSpec>) -> Result<NumberAdded> {
-    ctx.service.add_phone_number(&ctx.caller, request.body).await
+    ctx.service.library().add_phone_number(&ctx.caller, request.body).await
 }
 
 async fn release_number(ctx: Ctx, request: In<NumberPath>) -> Result<NumberReleased> {
-    ctx.service.release_phone_number(&ctx.caller, &request.path.phone_number).await
+    ctx.service.library().release_phone_number(&ctx.caller, &request.path.phone_number).await
 }

@@ -283,7 +283,7 @@ async fn admit(server: &Server, endpoint: &Endpoint, parts: &Parts, request_id: 
     let Some(key) = key.filter(|key| !key.is_empty()) else {
         return if endpoint.scope.is_none() { Ok(nobody()) } else { Err(refused(key_refusal(), Guess::None)) };
     };
-    let known = server.service.authenticate(key).await;
+    let known = server.service.library().authenticate(key).await;
     let known = known.map_err(|error| refused(refusal(error, request_id), Guess::None))?;
     let caller = known.ok_or_else(|| refused(key_refusal(), Guess::Wrong))?;
     if let Some(needed) = endpoint.scope.filter(|needed| !caller.scope.covers(*needed)) {

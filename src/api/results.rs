@@ -141,32 +141,32 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn read_one(ctx: Ctx, request: In<ResultPath>) -> Result<OneResult> {
-    let simulation_result = ctx.service.result(&ctx.caller, request.path.simulation_result_id).await?;
+    let simulation_result = ctx.service.runs().result(&ctx.caller, request.path.simulation_result_id).await?;
     Ok(OneResult { simulation_result, status: "200" })
 }
 
 async fn update(ctx: Ctx, request: In<Nothing, Nothing, UpdateResultSpec>) -> Result<ResultUpdated> {
-    ctx.service.update_result(&ctx.caller, request.body).await
+    ctx.service.runs().update_result(&ctx.caller, request.body).await
 }
 
 async fn end(ctx: Ctx, request: In<Nothing, Nothing, EndConversations>) -> Result<ConversationsEnded> {
-    ctx.service.end_conversations(&ctx.caller, &request.body.test_result_ids).await
+    ctx.service.runs().end_conversations(&ctx.caller, &request.body.test_result_ids).await
 }
 
 async fn hangup(ctx: Ctx, request: In<IdPath, Nothing, Option<Nothing>>) -> Result<HungUp> {
-    ctx.service.hangup(&ctx.caller, request.path.id).await
+    ctx.service.runs().hangup(&ctx.caller, request.path.id).await
 }
 
 async fn remove(ctx: Ctx, request: In<IdPath>) -> Result<ResultDeleted> {
-    ctx.service.delete_result(&ctx.caller, request.path.id).await
+    ctx.service.runs().delete_result(&ctx.caller, request.path.id).await
 }
 
 async fn re_evaluate(ctx: Ctx, request: In<IdPath>) -> Result<ReEvaluation> {
-    ctx.service.re_evaluate(&ctx.caller, request.path.id).await
+    ctx.service.runs().re_evaluate(&ctx.caller, request.path.id).await
 }
 
 async fn timeline(ctx: Ctx, request: In<IdPath, TimelineQuery>) -> Result<Timeline> {
-    let timeline = ctx.service.timeline(&ctx.caller, request.path.id).await?;
+    let timeline = ctx.service.conversations().timeline(&ctx.caller, request.path.id).await?;
     Ok(match request.query.events {
         Some(names) => timeline.of(&names.split(',').map(str::trim).collect::<Vec<_>>()),
         None => timeline,
@@ -174,7 +174,7 @@ async fn timeline(ctx: Ctx, request: In<IdPath, TimelineQuery>) -> Result<Timeli
 }
 
 async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Script> {
-    let mut transcript = ctx.service.transcript(&ctx.caller, request.path.id).await?;
+    let mut transcript = ctx.service.conversations().transcript(&ctx.caller, request.path.id).await?;
     if !request.query.words {
         transcript.entries.iter_mut().for_each(|entry| entry.words.clear());
     }
@@ -188,7 +188,7 @@ async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Sc
 }
 
 async fn evidence(ctx: Ctx, request: In<IdPath>) -> Result<Archive> {
-    let archive = ctx.service.evidence(&ctx.caller, request.path.id).await?;
+    let archive = ctx.service.runs().evidence(&ctx.caller, request.path.id).await?;
     audio::send_all(archive, TAR, &ctx.headers).await.map(Archive::from)
 }
 
@@ -201,18 +201,18 @@ async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audi
         Some(Channel::Mix) => (Track::Mix, View::Mix),
         Some(Channel::CallerClean) => (Track::CallerClean, View::Plain),
         None => {
-            service.recording_path(&ctx.caller, id).await?;
+            service.conversations().recording_path(&ctx.caller, id).await?;
             return Err(Error::Refused("channel must be 0, 1, both or mix".to_owned()));
         }
     };
-    let path = service.track_path(&ctx.caller, id, track).await?;
+    let path = service.conversations().track_path(&ctx.caller, id, track).await?;
     let (packing, kind) = match request.query.format.map_or(Some(AudioFormat::Wav), |word| AudioFormat::parse(&word)) {
         Some(AudioFormat::Wav) => return audio::send(&path, view, WAV, &ctx.headers).await.map(Audio::from),
         Some(AudioFormat::Flac) => (Packing::Flac, FLAC),
         Some(AudioFormat::Opus) => (Packing::Opus, OGG),
         None => return Err(Error::Refused("format must be wav, flac or opus".to_owned())),
     };
-    let path = service.packed_path(&ctx.caller, id, track, packing).await?;
+    let path = service.conversations().packed_path(&ctx.caller, id, track, packing).await?;
     let view = if track == Track::Both { View::Whole } else { View::Plain };
     audio::send(&path, view, kind, &ctx.headers).await.map(Audio::from)
 }
@@ -228,11 +228,11 @@ async fn peaks(ctx: Ctx, request: In<IdPath, PeaksQuery>) -> Result<Outline> {
         if is_small || from_ms.is_some() || to_ms.is_some() {
             return Err(Error::Refused("from_ms, to_ms and format need zoom".to_owned()));
         }
-        let peaks = ctx.service.peaks(&ctx.caller, request.path.id, points).await?;
+        let peaks = ctx.service.conversations().peaks(&ctx.caller, request.path.id, points).await?;
         return peaks.answer(StatusCode::OK).map(Outline::from);
     };
     let stretch = (from_ms.unwrap_or(0), to_ms);
-    let stretch = ctx.service.peak_stretch(&ctx.caller, request.path.id, zoom, stretch).await?;
+    let stretch = ctx.service.conversations().peak_stretch(&ctx.caller, request.path.id, zoom, stretch).await?;
     if !is_small {
         return stretch.peaks().answer(StatusCode::OK).map(Outline::from);
     }

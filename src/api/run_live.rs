@@ -32,7 +32,7 @@ pub(super) async fn stream(ctx: Ctx, run_id: i64) -> Result<Response> {
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut watch = RunWatch {
         since_ms: last_seen(&ctx.headers).max(0),
-        changes: ctx.service.any_change(),
+        changes: ctx.service.runs().any_change(),
         ctx,
         run_id,
         told: BTreeMap::new(),
@@ -91,8 +91,8 @@ impl RunWatch {
 
     /// Queues the changes since the last look; a change of the same millisecond is read again, and sent once.
     async fn look(&mut self) -> Result<()> {
-        self.ctx.service.check_key(&self.ctx.caller).await?;
-        let changes = self.ctx.service.run_changes(&self.ctx.caller, self.run_id, self.since_ms).await?;
+        self.ctx.service.library().check_key(&self.ctx.caller).await?;
+        let changes = self.ctx.service.runs().run_changes(&self.ctx.caller, self.run_id, self.since_ms).await?;
         for result in &changes.results {
             self.since_ms = self.since_ms.max(result.updated_at.0);
             self.tell("result", result.id, json!(result));

@@ -77,23 +77,23 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn queue(ctx: Ctx, request: In<Nothing, Nothing, QueueRequest>) -> Result<QueueAnswer> {
-    ctx.service.queue_named_run(&ctx.caller, request.body).await
+    ctx.service.runs().queue_named_run(&ctx.caller, request.body).await
 }
 
 async fn queue_text(ctx: Ctx, request: In<Nothing, Nothing, TextQueueSpec>) -> Result<QueueAnswer> {
-    ctx.service.queue_http_text_run(&ctx.caller, request.body).await
+    ctx.service.runs().queue_http_text_run(&ctx.caller, request.body).await
 }
 
 async fn queue_sms(ctx: Ctx, request: In<Nothing, Nothing, SmsQueueSpec>) -> Result<SmsQueued> {
-    ctx.service.queue_sms_run(&ctx.caller, request.body).await
+    ctx.service.runs().queue_sms_run(&ctx.caller, request.body).await
 }
 
 async fn of_simulation(ctx: Ctx, request: In<SimulationPath>) -> Result<Runs> {
-    Ok(Runs { simulation_runs: ctx.service.simulation_runs(&ctx.caller, request.path.simulation_id).await? })
+    Ok(Runs { simulation_runs: ctx.service.runs().simulation_runs(&ctx.caller, request.path.simulation_id).await? })
 }
 
 async fn results(ctx: Ctx, request: In<RunPath>) -> Result<RunResults> {
-    ctx.service.run_results(&ctx.caller, request.path.simulation_run_id).await
+    ctx.service.runs().run_results(&ctx.caller, request.path.simulation_run_id).await
 }
 
 async fn export(ctx: Ctx, request: In<IdPath, ExportQuery>) -> Result<Table> {
@@ -104,14 +104,14 @@ async fn export(ctx: Ctx, request: In<IdPath, ExportQuery>) -> Result<Table> {
         ExportFormat::Json => JSON,
         ExportFormat::Junit => XML,
     };
-    let text = ctx.service.export_run(&ctx.caller, request.path.id, format).await?;
+    let text = ctx.service.runs().export_run(&ctx.caller, request.path.id, format).await?;
     Ok(respond(StatusCode::OK, content_type, text).into())
 }
 
 async fn cancel(ctx: Ctx, request: In<IdPath, CancelQuery>) -> Result<RunCancelled> {
-    ctx.service.cancel_run(&ctx.caller, request.path.id, request.query.hangup).await
+    ctx.service.runs().cancel_run(&ctx.caller, request.path.id, request.query.hangup).await
 }
 
 async fn remove(ctx: Ctx, request: In<IdPath>) -> Result<RunDeleted> {
-    ctx.service.delete_run(&ctx.caller, request.path.id).await
+    ctx.service.runs().delete_run(&ctx.caller, request.path.id).await
 }

@@ -63,30 +63,30 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, ScenarioSpec>) -> Result<ScenarioRecord> {
-    ctx.service.create_scenario(&ctx.caller, request.body).await
+    ctx.service.humans().create_scenario(&ctx.caller, request.body).await
 }
 
 async fn all(ctx: Ctx, request: In<Nothing, AgentQuery>) -> Result<ScenarioList> {
-    ctx.service.scenarios(&ctx.caller, request.query.agent_id).await
+    ctx.service.humans().scenarios(&ctx.caller, request.query.agent_id).await
 }
 
 async fn validate(ctx: Ctx, request: In<Nothing, Nothing, ToValidate>) -> Result<Validated> {
     let ToValidate { definition, json_text } = request.body;
-    ctx.service.validate_definition(definition, json_text.as_deref())
+    ctx.service.humans().validate_definition(definition, json_text.as_deref())
 }
 
 async fn read_one(ctx: Ctx, request: In<ScenarioPath>) -> Result<ScenarioRecord> {
-    ctx.service.scenario(&ctx.caller, &request.path.workflow_id).await
+    ctx.service.humans().scenario(&ctx.caller, &request.path.workflow_id).await
 }
 
 async fn update(ctx: Ctx, request: In<ScenarioPath, Nothing, Patch<ScenarioChange>>) -> Result<ScenarioRecord> {
-    ctx.service.update_scenario(&ctx.caller, &request.path.workflow_id, request.body.into_given()).await
+    ctx.service.humans().update_scenario(&ctx.caller, &request.path.workflow_id, request.body.into_given()).await
 }
 
 async fn remove(ctx: Ctx, request: In<ScenarioPath>) -> Result<ScenarioDeleted> {
-    ctx.service.delete_scenario(&ctx.caller, &request.path.workflow_id).await
+    ctx.service.humans().delete_scenario(&ctx.caller, &request.path.workflow_id).await
 }
 
 async fn duplicate(ctx: Ctx, request: In<ScenarioPath, Nothing, Duplicate>) -> Result<ScenarioRecord> {
-    ctx.service.duplicate_scenario(&ctx.caller, &request.path.workflow_id, request.body.name).await
+    ctx.service.humans().duplicate_scenario(&ctx.caller, &request.path.workflow_id, request.body.name).await
 }

@@ -26,21 +26,21 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, CreateCronJobRequest>) -> Result<ScheduleAdded> {
-    ctx.service.create_schedule(&ctx.caller, request.body).await
+    ctx.service.runs().create_schedule(&ctx.caller, request.body).await
 }
 
 async fn update(ctx: Ctx, request: In<SchedulePath, Nothing, UpdateCronJobRequest>) -> Result<ScheduleRecord> {
-    ctx.service.update_schedule(&ctx.caller, &request.path.schedule_id, request.body).await
+    ctx.service.runs().update_schedule(&ctx.caller, &request.path.schedule_id, request.body).await
 }
 
 async fn remove(ctx: Ctx, request: In<SchedulePath>) -> Result<ScheduleDeleted> {
-    ctx.service.delete_schedule(&ctx.caller, &request.path.schedule_id).await
+    ctx.service.runs().delete_schedule(&ctx.caller, &request.path.schedule_id).await
 }
 
 async fn read_one(ctx: Ctx, request: In<SchedulePath>) -> Result<ScheduleRecord> {
-    ctx.service.schedule(&ctx.caller, &request.path.schedule_id).await
+    ctx.service.runs().schedule(&ctx.caller, &request.path.schedule_id).await
 }
 
 async fn all(ctx: Ctx, _: In) -> Result<ScheduleList> {
-    ctx.service.schedules(&ctx.caller).await
+    ctx.service.runs().schedules(&ctx.caller).await
 }

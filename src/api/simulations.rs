@@ -52,35 +52,37 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, NewSimulation>) -> Result<SimulationAdded> {
-    ctx.service.create_simulation_of(&ctx.caller, request.body).await
+    ctx.service.library().create_simulation_of(&ctx.caller, request.body).await
 }
 
 async fn read_one(ctx: Ctx, request: In<SimulationPath>) -> Result<SimulationRecord> {
-    ctx.service.simulation(&ctx.caller, request.path.simulation_id).await
+    ctx.service.library().simulation(&ctx.caller, request.path.simulation_id).await
 }
 
 async fn update(ctx: Ctx, request: In<SimulationPath, Nothing, SimulationChange>) -> Result<SimulationRecord> {
-    ctx.service.change_simulation(&ctx.caller, request.path.simulation_id, request.body).await
+    ctx.service.library().change_simulation(&ctx.caller, request.path.simulation_id, request.body).await
 }
 
 async fn remove(ctx: Ctx, request: In<SimulationPath>) -> Result<SimulationDeleted> {
-    ctx.service.delete_simulation(&ctx.caller, request.path.simulation_id).await
+    ctx.service.library().delete_simulation(&ctx.caller, request.path.simulation_id).await
 }
 
 async fn all(ctx: Ctx, _: In) -> Result<Simulations> {
-    Ok(Simulations { simulations: ctx.service.simulations(&ctx.caller).await? })
+    Ok(Simulations { simulations: ctx.service.library().simulations(&ctx.caller).await? })
 }
 
 async fn of_agent(ctx: Ctx, request: In<AgentPath>) -> Result<Simulations> {
-    Ok(Simulations { simulations: ctx.service.simulations_by_agent(&ctx.caller, request.path.agent_id).await? })
+    Ok(Simulations {
+        simulations: ctx.service.library().simulations_by_agent(&ctx.caller, request.path.agent_id).await?,
+    })
 }
 
 async fn link(ctx: Ctx, request: In<SimulationPath, Nothing, Links>) -> Result<Message> {
     let (id, links) = (request.path.simulation_id, request.body.digital_human_ids);
-    ctx.service.add_digital_humans(&ctx.caller, id, &links).await
+    ctx.service.library().add_digital_humans(&ctx.caller, id, &links).await
 }
 
 async fn unlink(ctx: Ctx, request: In<SimulationPath, Nothing, Links>) -> Result<Message> {
     let (id, links) = (request.path.simulation_id, request.body.digital_human_ids);
-    ctx.service.remove_digital_humans(&ctx.caller, id, &links).await
+    ctx.service.library().remove_digital_humans(&ctx.caller, id, &links).await
 }

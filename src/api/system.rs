@@ -170,7 +170,7 @@ async fn measure(service: Service, probe: Option<Probe>) -> Parts {
 /// Returns the health of the queue of jobs: whether it can be read, and how long the jobs that are due have waited.
 async fn queue(service: &Service) -> Part {
     let asked_ms = service.clock().now_ms();
-    let waiting = service.due_jobs().await;
+    let waiting = service.runs().due_jobs().await;
     let latency_ms = Some((service.clock().now_ms() - asked_ms) as f64);
     match waiting {
         Ok((0, _)) => Part { latency_ms, ..Part::up(true) },

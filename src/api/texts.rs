@@ -41,13 +41,13 @@ pub(super) fn delivered(carrier: &Sms) -> Node {
 }
 
 async fn take(ctx: Ctx, request: In<Nothing, Nothing, AgentMessage>) -> Result<MessageTaken> {
-    ctx.service.take_message(&ctx.caller, request.body).await
+    ctx.service.runs().take_message(&ctx.caller, request.body).await
 }
 
 async fn inbound(ctx: Ctx, request: In<Nothing, Nothing, Object>) -> Result<Accepted> {
-    ctx.service.take_sms(&request.body).await
+    ctx.service.runs().take_sms(&request.body).await
 }
 
 async fn turn(ctx: Ctx, request: In<Nothing, Nothing, TurnSpec>) -> Result<Turn> {
-    ctx.service.text_turn(&ctx.caller, request.body).await
+    ctx.service.runs().text_turn(&ctx.caller, request.body).await
 }

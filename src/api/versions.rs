@@ -113,67 +113,67 @@ fn mark_old(old: bool, endpoint: Endpoint) -> Endpoint {
 }
 
 async fn create(ctx: Ctx, request: In<AgentPath, Nothing, VersionSpec>) -> Result<VersionRecord> {
-    ctx.service.create_version(&ctx.caller, request.path.agent_id, request.body).await
+    ctx.service.library().create_version(&ctx.caller, request.path.agent_id, request.body).await
 }
 
 async fn all(ctx: Ctx, request: In<AgentPath, ListQuery>) -> Result<Vec<VersionRecord>> {
     let ListQuery { label, version, limit } = request.query;
-    ctx.service.versions(&ctx.caller, request.path.agent_id, label.as_deref(), version, limit).await
+    ctx.service.library().versions(&ctx.caller, request.path.agent_id, label.as_deref(), version, limit).await
 }
 
 async fn remove_by_label(ctx: Ctx, request: In<AgentPath, LabelQuery>) -> Result<VersionDeleted> {
     let label = request.query.label.as_deref();
-    ctx.service.delete_version_by_label(&ctx.caller, request.path.agent_id, label).await
+    ctx.service.library().delete_version_by_label(&ctx.caller, request.path.agent_id, label).await
 }
 
 async fn by_label(ctx: Ctx, request: In<AgentPath, LabelQuery>) -> Result<VersionRecord> {
-    ctx.service.version_by_label(&ctx.caller, request.path.agent_id, request.query.label.as_deref()).await
+    ctx.service.library().version_by_label(&ctx.caller, request.path.agent_id, request.query.label.as_deref()).await
 }
 
 async fn promote(ctx: Ctx, request: In<AgentPath, PromoteQuery, Option<Nothing>>) -> Result<VersionRecord> {
     let PromoteQuery { prompt_id, agent_version_id } = request.query;
-    ctx.service.promote_version(&ctx.caller, request.path.agent_id, agent_version_id, prompt_id).await
+    ctx.service.library().promote_version(&ctx.caller, request.path.agent_id, agent_version_id, prompt_id).await
 }
 
 async fn read_one(ctx: Ctx, request: In<VersionPath>) -> Result<VersionRecord> {
-    ctx.service.version(&ctx.caller, request.path.agent_id, request.path.version).await
+    ctx.service.library().version(&ctx.caller, request.path.agent_id, request.path.version).await
 }
 
 async fn remove(ctx: Ctx, request: In<VersionPath>) -> Result<VersionDeleted> {
-    ctx.service.delete_version(&ctx.caller, request.path.agent_id, request.path.version).await
+    ctx.service.library().delete_version(&ctx.caller, request.path.agent_id, request.path.version).await
 }
 
 async fn labels(ctx: Ctx, request: In<VersionPath>) -> Result<VersionLabels> {
-    ctx.service.version_labels(&ctx.caller, request.path.agent_id, request.path.version).await
+    ctx.service.library().version_labels(&ctx.caller, request.path.agent_id, request.path.version).await
 }
 
 async fn put_on(ctx: Ctx, request: In<VersionPath, Nothing, LabelsSpec>) -> Result<VersionLabels> {
     let VersionPath { agent_id, version } = request.path;
-    ctx.service.add_version_labels(&ctx.caller, agent_id, version, request.body).await
+    ctx.service.library().add_version_labels(&ctx.caller, agent_id, version, request.body).await
 }
 
 async fn take_off(ctx: Ctx, request: In<VersionPath, Nothing, Option<LabelsTaken>>) -> Result<VersionLabels> {
     let VersionPath { agent_id, version } = request.path;
-    ctx.service.remove_version_labels(&ctx.caller, agent_id, version, request.body.unwrap_or_default()).await
+    ctx.service.library().remove_version_labels(&ctx.caller, agent_id, version, request.body.unwrap_or_default()).await
 }
 
 async fn search(ctx: Ctx, request: In<AgentPath, SearchQuery>) -> Result<Vec<LabelRecord>> {
-    ctx.service.labels(&ctx.caller, request.path.agent_id, request.query.q.as_deref()).await
+    ctx.service.library().labels(&ctx.caller, request.path.agent_id, request.query.q.as_deref()).await
 }
 
 async fn create_label(ctx: Ctx, request: In<AgentPath, Nothing, LabelSpec>) -> Result<LabelRecord> {
-    ctx.service.create_label(&ctx.caller, request.path.agent_id, request.body).await
+    ctx.service.library().create_label(&ctx.caller, request.path.agent_id, request.body).await
 }
 
 async fn label(ctx: Ctx, request: In<LabelPath>) -> Result<LabelRecord> {
-    ctx.service.label(&ctx.caller, request.path.agent_id, request.path.label_id).await
+    ctx.service.library().label(&ctx.caller, request.path.agent_id, request.path.label_id).await
 }
 
 async fn rename(ctx: Ctx, request: In<LabelPath, Nothing, LabelSpec>) -> Result<LabelRecord> {
     let LabelPath { agent_id, label_id } = request.path;
-    ctx.service.update_label(&ctx.caller, agent_id, label_id, request.body).await
+    ctx.service.library().update_label(&ctx.caller, agent_id, label_id, request.body).await
 }
 
 async fn remove_label(ctx: Ctx, request: In<LabelPath>) -> Result<LabelDeleted> {
-    ctx.service.delete_label(&ctx.caller, request.path.agent_id, request.path.label_id).await
+    ctx.service.library().delete_label(&ctx.caller, request.path.agent_id, request.path.label_id).await
 }

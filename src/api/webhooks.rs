@@ -62,38 +62,38 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, WebhookSpec>) -> Result<WebhookAdded> {
-    ctx.service.create_webhook(&ctx.caller, request.body).await
+    ctx.service.watching().create_webhook(&ctx.caller, request.body).await
 }
 
 async fn all(ctx: Ctx, _: In) -> Result<WebhookList> {
-    ctx.service.webhooks(&ctx.caller).await
+    ctx.service.watching().webhooks(&ctx.caller).await
 }
 
 async fn read_one(ctx: Ctx, request: In<WebhookPath>) -> Result<WebhookRecord> {
-    ctx.service.webhook(&ctx.caller, request.path.webhook_id).await
+    ctx.service.watching().webhook(&ctx.caller, request.path.webhook_id).await
 }
 
 async fn update(ctx: Ctx, request: In<WebhookPath, Nothing, Patch<WebhookSpec>>) -> Result<WebhookRecord> {
-    ctx.service.update_webhook(&ctx.caller, request.path.webhook_id, request.body.into_given()).await
+    ctx.service.watching().update_webhook(&ctx.caller, request.path.webhook_id, request.body.into_given()).await
 }
 
 async fn remove(ctx: Ctx, request: In<WebhookPath>) -> Result<WebhookDeleted> {
-    ctx.service.delete_webhook(&ctx.caller, request.path.webhook_id).await
+    ctx.service.watching().delete_webhook(&ctx.caller, request.path.webhook_id).await
 }
 
 async fn test(ctx: Ctx, request: In<WebhookPath, Nothing, Option<Nothing>>) -> Result<WebhookTested> {
-    ctx.service.test_webhook(&ctx.caller, request.path.webhook_id).await
+    ctx.service.watching().test_webhook(&ctx.caller, request.path.webhook_id).await
 }
 
 async fn deliveries(ctx: Ctx, request: In<WebhookPath, PageQuery>) -> Result<DeliveryPage> {
     let PageQuery { page, page_size } = request.query;
-    ctx.service.webhook_deliveries(&ctx.caller, request.path.webhook_id, page, page_size).await
+    ctx.service.watching().webhook_deliveries(&ctx.caller, request.path.webhook_id, page, page_size).await
 }
 
 async fn generate_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
-    ctx.service.generate_signing_key(&ctx.caller, request.body.webhook_id).await
+    ctx.service.watching().generate_signing_key(&ctx.caller, request.body.webhook_id).await
 }
 
 async fn read_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
-    ctx.service.get_signing_key(&ctx.caller, request.body.webhook_id).await
+    ctx.service.watching().get_signing_key(&ctx.caller, request.body.webhook_id).await
 }

@@ -144,20 +144,21 @@ fn is_there(config: &Config) -> Result<()> {
 async fn carry_out(service: &Service, action: Action) -> Result<String> {
     match action {
         Action::Create { organization, scope, name, json } => {
-            let key = service.create_key_in(&organization, scope.into(), &name).await?;
+            let key = service.library().create_key_in(&organization, scope.into(), &name).await?;
             Ok(if json { serde_json::json!(key).to_string() } else { key.api_key })
         }
         Action::List { organization, json } => {
-            let keys = service.keys(&owner(service, &organization).await?).await?;
+            let keys = service.library().keys(&owner(service, &organization).await?).await?;
             Ok(if json { serde_json::json!(keys).to_string() } else { table(&keys) })
         }
         Action::Revoke { organization, id, json } => {
             let owner = owner(service, &organization).await?;
-            service.revoke_key(&owner, &id).await?;
+            service.library().revoke_key(&owner, &id).await?;
             if !json {
                 return Ok(format!("{id} is revoked"));
             }
-            let revoked = service.keys(&owner).await?.into_iter().find(|key| Uuid::parse_str(&id) == Ok(key.id));
+            let revoked =
+                service.library().keys(&owner).await?.into_iter().find(|key| Uuid::parse_str(&id) == Ok(key.id));
             revoked.map(|key| serde_json::json!(key).to_string()).ok_or_else(|| Error::internal("the key is gone"))
         }
     }
@@ -165,7 +166,7 @@ async fn carry_out(service: &Service, action: Action) -> Result<String> {
 
 /// Returns a caller of scope admin in an organization: whoever may use the machine may manage its keys.
 async fn owner(service: &Service, name: &str) -> Result<Caller> {
-    let organization = service.organization(name).await?;
+    let organization = service.library().organization(name).await?;
     let organization = organization.ok_or_else(|| Error::Refused(format!("there is no organization {name:?}")))?;
     Ok(Caller { organization, key_id: Uuid::nil(), scope: api_key::Scope::Admin })
 }

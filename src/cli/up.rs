@@ -108,10 +108,10 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
     weak_points(config, &house.speech).iter().for_each(|weak| tracing::warn!("{weak}"));
     let (serving, served, draining) = (CancellationToken::new(), Tasks::new(), CancellationToken::new());
     let (sample, is_loopback) = (Sample::default(), api.ip().is_loopback());
-    house.service.close_old_pages(ORGANIZATION).await.map_err(|error| error.to_string())?;
+    house.service.library().close_old_pages(ORGANIZATION).await.map_err(|error| error.to_string())?;
     let (door, link) = match links && is_loopback {
         true => {
-            let (door, token) = house.service.page_door(ORGANIZATION);
+            let (door, token) = house.service.library().page_door(ORGANIZATION);
             (Some(Arc::new(door)), format!("#start={token}"))
         }
         false => (None, String::new()),
@@ -150,7 +150,7 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
     served.stop().await;
     sample.stop().await;
     if let Some(door) = &door
-        && let Err(error) = house.service.close_page(door).await
+        && let Err(error) = house.service.library().close_page(door).await
     {
         tracing::warn!(%error, "the key of the page could not be revoked");
     }
@@ -215,12 +215,12 @@ impl House {
         if sim {
             engine.simulate(Arc::new(sample_agent));
         }
-        let interrupted = service.recover().await.map_err(|error| error.to_string())?;
+        let interrupted = service.runs().recover().await.map_err(|error| error.to_string())?;
         if interrupted > 0 {
             tracing::warn!("{} had not ended when the engine last stopped", count(interrupted, "call"));
         }
         admit_somebody(&service, config, out).await.map_err(|error| error.to_string())?;
-        let unmatched = service.unmatched_limits().await.map_err(|error| error.to_string())?;
+        let unmatched = service.placements().unmatched_limits().await.map_err(|error| error.to_string())?;
         unmatched.iter().for_each(|line| tracing::warn!("{line}"));
         let placer = Placer {
             behaviour: config.behaviour.clone(),
@@ -347,15 +347,17 @@ fn part(status: Status) -> Part {
 /// Makes sure that there is a key: where there is none, the one that was given, else a new one, which is shown this once.
 async fn admit_somebody(service: &Service, config: &Config, out: &Out) -> crate::error::Result<()> {
     match &config.bootstrap_key {
-        Some(key) if !service.has_keys().await? => service.bootstrap(ORGANIZATION, key.expose()).await.map(drop),
-        Some(key) if service.authenticate(key.expose()).await?.is_none() => {
+        Some(key) if !service.library().has_keys().await? => {
+            service.library().bootstrap(ORGANIZATION, key.expose()).await.map(drop)
+        }
+        Some(key) if service.library().authenticate(key.expose()).await?.is_none() => {
             tracing::warn!("the bootstrap key is not used: there are keys already (ringer keys list)");
             Ok(())
         }
         Some(_) => Ok(()),
-        None if service.has_keys().await? => Ok(()),
+        None if service.library().has_keys().await? => Ok(()),
         None => {
-            let key = service.create_key_in(ORGANIZATION, Scope::Admin, "first key").await?;
+            let key = service.library().create_key_in(ORGANIZATION, Scope::Admin, "first key").await?;
             out.line(format_args!("the first API key, of scope admin, shown only now: {}", key.api_key));
             Ok(())
         }

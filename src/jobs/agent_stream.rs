@@ -62,7 +62,7 @@ impl AgentStreams {
     /// The outer error is a fault of the store; the inner one says why the connection is not taken.
     pub async fn take(&self, token: &str, source: SocketAddr) -> Result<std::result::Result<Seat, StreamRefusal>> {
         let service = &self.desk.workshop.service;
-        let inbound = match service.stream_goal(token).await? {
+        let inbound = match service.conversations().stream_goal(token).await? {
             StreamGoal::Address(inbound) => inbound,
             StreamGoal::Unknown => return Ok(Err(StreamRefusal::Unknown)),
             StreamGoal::InUse => return Ok(Err(StreamRefusal::InUse)),
@@ -72,17 +72,17 @@ impl AgentStreams {
         let about: Object = about.as_object().cloned().unwrap_or_default();
         if inbound.unresponsive {
             // Nobody answers in this step of a journey, and the attempt is what counts.
-            service.note_unanswered(&inbound, about).await?;
+            service.runs().note_unanswered(&inbound, about).await?;
             return Ok(Err(StreamRefusal::Busy));
         }
         if self.desk.stopping.is_cancelled() {
             return Ok(Err(StreamRefusal::Busy));
         }
         let Ok(place) = self.desk.room.clone().try_acquire_owned() else { return Ok(Err(StreamRefusal::Busy)) };
-        match service.take_call(&inbound, about).await? {
+        match service.runs().take_call(&inbound, about).await? {
             Some(job) => Ok(Ok(Seat { job, _place: place })),
             // Somebody was faster, or its run has no place.
-            None => match service.stream_goal(token).await? {
+            None => match service.conversations().stream_goal(token).await? {
                 StreamGoal::Address(_) => Ok(Err(StreamRefusal::Busy)),
                 _ => Ok(Err(StreamRefusal::InUse)),
             },

@@ -5,5 +5,5 @@ use crate::error::Result;
 use crate::queue::AlertJob;
 
 pub(super) async fn run(upkeep: &Upkeep, job: &AlertJob) -> Result<()> {
-    upkeep.service.look_at_alert(job).await
+    upkeep.service.watching().look_at_alert(job).await
 }

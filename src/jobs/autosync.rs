@@ -6,5 +6,5 @@ use crate::queue::AutosyncJob;
 
 /// Looks at one agent.
 pub(super) async fn run(workshop: Workshop, job: AutosyncJob) -> Result<()> {
-    workshop.service.autosync(&job).await.map(drop)
+    workshop.service.runs().autosync(&job).await.map(drop)
 }

@@ -58,13 +58,13 @@ struct CallWork<'a> {
 impl CallWork<'_> {
     async fn hold(&self) -> Result<()> {
         let Workshop { service, placer, engine, .. } = self.workshop;
-        let (mut placed, redactor) = match service.begin(self.job, placer).await? {
+        let (mut placed, redactor) = match service.placements().begin(self.job, placer).await? {
             Begin::Placed(placed, redactor) => (*placed, redactor),
             Begin::Waits | Begin::Refused => return Ok(()),
         };
         let opened = tokio::select! {
             biased;
-            opened = service.open_room(&mut placed) => opened,
+            opened = service.placements().open_room(&mut placed) => opened,
             () = self.stopping.cancelled() => {
                 let message = "The engine was stopped while the call was being made".to_owned();
                 Err(Obstacle { code: ErrorCode::EngineShutdown, message })
@@ -79,7 +79,7 @@ impl CallWork<'_> {
             Err(obstacle) => self.refuse(obstacle).await,
         };
         if let Some(room) = room {
-            service.close_room(&room).await;
+            service.placements().close_room(&room).await;
         }
         done
     }
@@ -87,8 +87,8 @@ impl CallWork<'_> {
     async fn take(&self, incoming: Incoming) -> Result<()> {
         let Workshop { service, placer, engine, .. } = self.workshop;
         engine.ring(&incoming).await;
-        let redactor = service.redactor(&self.job.organization, self.job.result_id).await?;
-        let placed = service.placement(&self.job.organization, self.job.result_id, placer).await;
+        let redactor = service.conversations().redactor(&self.job.organization, self.job.result_id).await?;
+        let placed = service.placements().placement(&self.job.organization, self.job.result_id, placer).await;
         if !matches!(placed, Ok(Ok(_))) {
             engine.refuse(&incoming, Refusal::Failure).await;
         }
@@ -166,7 +166,7 @@ impl CallWork<'_> {
     /// Moves the result to RUNNING; returns false if it no longer waits for an answer.
     async fn connect(&self, at_ms: i64) -> Result<bool> {
         let (service, job) = (&self.workshop.service, self.job);
-        service.connect(&job.organization, job.result_id, ResultStatus::Dispatched, at_ms).await
+        service.conversations().connect(&job.organization, job.result_id, ResultStatus::Dispatched, at_ms).await
     }
 
     /// Stores what the call has left, and moves the result on.
@@ -194,13 +194,17 @@ impl CallWork<'_> {
         let CallReport { connected_at_ms, timeline, .. } = report;
         let (organization, attempt) = (self.job.organization.clone(), self.job.attempt);
         let ended = Ended { organization, result_id: id, attempt, connected_at_ms, timeline, transcript, outcome };
-        Box::pin(service.store_ended(ended, redactor)).await
+        Box::pin(service.conversations().store_ended(ended, redactor)).await
     }
 
     /// Ends a result that cannot have a call.
     async fn refuse(&self, obstacle: Obstacle) -> Result<()> {
         let (service, job) = (&self.workshop.service, self.job);
-        service.refuse(&job.organization, job.result_id, ResultStatus::Dispatched, obstacle).await.map(drop)
+        service
+            .conversations()
+            .refuse(&job.organization, job.result_id, ResultStatus::Dispatched, obstacle)
+            .await
+            .map(drop)
     }
 
     /// Ends the result after a fault of the engine, whatever its state is.
@@ -208,8 +212,8 @@ impl CallWork<'_> {
         tracing::error!(%error, "call aborted");
         let (service, job) = (&self.workshop.service, self.job);
         let message = "The engine could not go on with the call";
-        match service.abort(&job.organization, job.result_id, message).await? {
-            true => service.forget_private(&job.organization, job.result_id).await,
+        match service.conversations().abort(&job.organization, job.result_id, message).await? {
+            true => service.conversations().forget_private(&job.organization, job.result_id).await,
             false => Ok(()),
         }
     }
@@ -224,7 +228,7 @@ impl CallWork<'_> {
     }
 
     async fn status(&self) -> Result<ResultStatus> {
-        self.workshop.service.status_of(&self.job.organization, self.job.result_id).await
+        self.workshop.service.conversations().status_of(&self.job.organization, self.job.result_id).await
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
     let Some(gathered) = gathered.ok_or_else(stopping)?? else { return Ok(()) };
     match in_time(&upkeep.service, evaluate(upkeep, job, gathered)).await {
         Some(done) => done,
-        None => upkeep.service.break_off_log(job).await,
+        None => upkeep.service.evaluations().break_off_log(job).await,
     }
 }
 
@@ -67,7 +67,7 @@ struct Gathered {
 
 /// Returns the sound and the words of a call; `None` when it was deleted.
 async fn gather(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>> {
-    let Some((call, path)) = upkeep.service.log_to_evaluate(job).await? else { return Ok(None) };
+    let Some((call, path)) = upkeep.service.evaluations().log_to_evaluate(job).await? else { return Ok(None) };
     let private = upkeep.service.settings().allow_private_targets;
     let allowed = move |address: IpAddr| ip_allowed(address, private);
     let mut missing = Vec::new();
@@ -124,7 +124,7 @@ fn wrong_times(entries: &[PostedEntry], recorded_ms: Option<i64>) -> Option<Stri
 }
 
 async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Result<()> {
-    let Some(work) = upkeep.service.begin_log(job).await? else { return Ok(()) };
+    let Some(work) = upkeep.service.evaluations().begin_log(job).await? else { return Ok(()) };
     let Gathered { entries, sides, is_apart, notes, missing } = gathered;
     let interface = match work.call.interface {
         CallInterface::Phone => "PHONE",
@@ -164,7 +164,7 @@ async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Resu
         notes,
         said,
     };
-    upkeep.service.finish_log(job, found).await
+    upkeep.service.evaluations().finish_log(job, found).await
 }
 
 /// True if the call has a transcript, or the address of one.

@@ -30,7 +30,10 @@ pub async fn run(service: Service, tasks: Tasks, stop: CancellationToken) {
         let service = service.clone();
         tasks.spawn("webhook delivery", async move {
             // When this fails, the lease ends and the event is claimed again.
-            log_failure("failed to store the outcome of a webhook delivery", service.deliver(outgoing).await);
+            log_failure(
+                "failed to store the outcome of a webhook delivery",
+                service.watching().deliver(outgoing).await,
+            );
             drop(place);
         });
     }

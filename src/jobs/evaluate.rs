@@ -16,7 +16,7 @@ use crate::model::time::Timestamp;
 use crate::provider::LanguageModel;
 use crate::provider::audio::{self, Unread};
 use crate::queue::EvaluateJob;
-use crate::service::{Judged, Service, ToJudge};
+use crate::service::{Caller, Judged, ToJudge};
 
 use super::{Workshop, in_time};
 
@@ -25,28 +25,28 @@ pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
     let service = &workshop.service;
     match in_time(service, evaluate(&workshop, &job)).await {
         Some(done) => done,
-        None => service.break_off_evaluation(&job).await,
+        None => service.evaluations().break_off_evaluation(&job).await,
     }
 }
 
 async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     let (service, organization, id) = (&workshop.service, &job.organization, job.result_id);
     tracing::Span::current().record("result_id", id);
-    let caller = Service::engine_caller(organization);
-    let body = match service.result(&caller, id).await {
+    let caller = Caller::engine(organization);
+    let body = match service.runs().result(&caller, id).await {
         Ok(record) => record.body,
         Err(Error::NotFound(_)) => return Ok(()),
         Err(error) => return Err(error),
     };
     match body.status {
         ResultStatus::ConversationEnded => {
-            service.begin_evaluation(organization, id).await?;
+            service.conversations().begin_evaluation(organization, id).await?;
         }
         ResultStatus::Evaluating => {}
         status if status.is_terminal() => {}
         _ => return Ok(()),
     }
-    let mut timeline = match service.timeline(&caller, id).await {
+    let mut timeline = match service.conversations().timeline(&caller, id).await {
         Ok(timeline) => timeline.events,
         Err(Error::NotAvailable(_)) => json!([]),
         Err(error) => return Err(error),
@@ -57,25 +57,25 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
         id,
         &body,
         &timeline,
-        service.recording_path(&caller, id).await.ok(),
+        service.conversations().recording_path(&caller, id).await.ok(),
     )
     .await?;
-    let steps = service.playback_steps(organization, id).await?;
+    let steps = service.evaluations().playback_steps(organization, id).await?;
     judged.metadata.extend(kept_floor(workshop, &steps, &body, &timeline));
     if !steps.is_empty() {
         play(workshop, &steps, &body, &mut timeline, &mut judged).await;
         let events = timeline.as_array().map(Vec::as_slice).unwrap_or_default();
-        service.store_timeline(organization, id, events).await?;
+        service.conversations().store_timeline(organization, id, events).await?;
     }
-    if let Some(redactor) = service.redactor(organization, id).await? {
-        service.redact(organization, id, &redactor, &mut judged).await?;
+    if let Some(redactor) = service.conversations().redactor(organization, id).await? {
+        service.evaluations().redact(organization, id, &redactor, &mut judged).await?;
     }
     // Whoever hears of the end finds it; what is private is out of the recording by now.
-    if let Err(error) = service.keep_outline(id).await {
+    if let Err(error) = service.conversations().keep_outline(id).await {
         tracing::warn!(%error, "failed to compute the outline of a recording; the first request computes it");
     }
     let tells = !judged.heard_whole.is_empty();
-    service.store_evaluation(organization, id, judged).await?;
+    service.evaluations().store_evaluation(organization, id, judged).await?;
     // The evaluation is kept; that of other calls may be looked at by the next one.
     if tells
         && may_interrupt(&body, &steps)
@@ -100,18 +100,18 @@ fn may_interrupt(body: &ResultBody, steps: &[Object]) -> bool {
 /// Looks again at the calls of the same Digital Human in which nothing told whether an interrupted turn was cut: what this call heard
 /// may tell it.
 async fn look_again(workshop: &Workshop, organization: &str, result_id: i64) -> Result<()> {
-    let (service, caller) = (&workshop.service, Service::engine_caller(organization));
-    for id in service.open_stops(organization, result_id).await? {
-        let elsewhere = judge::whole_turns(service.heard_elsewhere(organization, id).await?);
-        let body = service.result(&caller, id).await?.body;
-        let timeline = match service.timeline(&caller, id).await {
+    let (service, caller) = (&workshop.service, Caller::engine(organization));
+    for id in service.evaluations().open_stops(organization, result_id).await? {
+        let elsewhere = judge::whole_turns(service.evaluations().heard_elsewhere(organization, id).await?);
+        let body = service.runs().result(&caller, id).await?.body;
+        let timeline = match service.conversations().timeline(&caller, id).await {
             Ok(timeline) => timeline.events,
             Err(Error::NotAvailable(_) | Error::NotFound(_)) => continue,
             Err(error) => return Err(error),
         };
         let facts = Facts { elsewhere, ..facts_of(workshop, &body) };
         let measured = judge::measure(&judge::moments(&timeline), &facts);
-        service.settle_stops(organization, id, measured).await?;
+        service.evaluations().settle_stops(organization, id, measured).await?;
     }
     Ok(())
 }
@@ -165,7 +165,7 @@ async fn judge_conversation(
     let mut facts = facts_of(workshop, body);
     let moments = judge::moments(timeline);
     if moments.iter().any(|moment| moment.name() == "barge_in") {
-        let heard = workshop.service.heard_elsewhere(organization, result_id).await?;
+        let heard = workshop.service.evaluations().heard_elsewhere(organization, result_id).await?;
         facts.elsewhere = judge::whole_turns(heard);
     }
     let heard_whole = judge::heard_turns(&moments, &facts);
@@ -181,7 +181,7 @@ async fn judge_conversation(
     if let Some(model) = model {
         judge::judge_asides(&moments, &facts, model, &mut metrics).await;
     }
-    let given = workshop.service.to_judge(organization, result_id).await?;
+    let given = workshop.service.evaluations().to_judge(organization, result_id).await?;
     let entries = given.transcript.as_ref().map(|transcript| &transcript.entries[..]).unwrap_or_default();
     let material = Material { entries, unheard: &given.unheard, ..Material::default() };
     let wanted = judge::parts_to_measure(&given.metrics, material);

@@ -9,7 +9,7 @@ const QUESTION: &str = "Did the agent say that something of its own does not wor
     service that cannot be reached? That it refuses, does not know something or cannot help with a wish is no such thing.";
 
 pub(super) async fn run(upkeep: &Upkeep, job: &FinishedJob) -> Result<()> {
-    let told_error = match (upkeep.model.as_deref(), upkeep.service.asked_for_errors(job).await?) {
+    let told_error = match (upkeep.model.as_deref(), upkeep.service.watching().asked_for_errors(job).await?) {
         (Some(model), Some((held, unheard))) => {
             let material = Material { entries: &held.entries, unheard: &unheard, ..Material::default() };
             let decision = judge::decide(QUESTION, material, model).await;
@@ -21,5 +21,5 @@ pub(super) async fn run(upkeep: &Upkeep, job: &FinishedJob) -> Result<()> {
         }
         _ => None,
     };
-    upkeep.service.look_at_finished(job, told_error.as_ref()).await
+    upkeep.service.watching().look_at_finished(job, told_error.as_ref()).await
 }

@@ -9,7 +9,7 @@ const QUESTION: &str = "After the conversation the agent has sent the caller the
     message fulfil what is named under \"What the caller was to reach\"?";
 
 pub(super) async fn run(upkeep: &Upkeep, job: &FollowUpJob) -> Result<()> {
-    let Some(sent) = upkeep.service.follow_up(job).await? else { return Ok(()) };
+    let Some(sent) = upkeep.service.evaluations().follow_up(job).await? else { return Ok(()) };
     let entries = sent.transcript.as_ref().map(|held| &held.entries[..]).unwrap_or_default();
     let (unheard, success_criteria) = (&sent.unheard[..], sent.success_criteria.as_str());
     let material = Material { entries, unheard, success_criteria, ..Material::default() };
@@ -21,5 +21,5 @@ pub(super) async fn run(upkeep: &Upkeep, job: &FollowUpJob) -> Result<()> {
             judge::decide_of(QUESTION, told, model).await
         }
     };
-    upkeep.service.grade_follow_up(job, &sent, grade).await
+    upkeep.service.evaluations().grade_follow_up(job, &sent, grade).await
 }

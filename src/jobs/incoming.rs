@@ -52,7 +52,7 @@ impl Desk {
             engine.refuse(&incoming, Refusal::Forbidden).await;
             return Ok(());
         }
-        let reached = match service.reached_by(&incoming.called, &called_user(&incoming.to)).await {
+        let reached = match service.runs().reached_by(&incoming.called, &called_user(&incoming.to)).await {
             Ok(reached) => reached,
             Err(error) => {
                 engine.refuse(&incoming, Refusal::Failure).await;
@@ -87,7 +87,7 @@ impl Desk {
             engine.refuse(&incoming, Refusal::Busy).await;
             return Ok(());
         };
-        match service.take_call(&inbound, about).await {
+        match service.runs().take_call(&inbound, about).await {
             Ok(Some(job)) => call::answer(&self.workshop, &job, &self.stopping, incoming).await?,
             Ok(None) => engine.refuse(&incoming, Refusal::Busy).await,
             Err(error) => {
@@ -103,7 +103,7 @@ impl Desk {
     async fn let_it_ring(&self, inbound: &InboundAddress, about: Object, mut incoming: Incoming) -> Result<()> {
         let Workshop { service, engine, .. } = &self.workshop;
         engine.ring(&incoming).await;
-        let noted = service.note_unanswered(inbound, about).await;
+        let noted = service.runs().note_unanswered(inbound, about).await;
         tokio::select! {
             () = incoming.given_up() => {}
             () = self.stopping.cancelled() => {}

@@ -5,9 +5,9 @@ use crate::error::Result;
 use crate::queue::{CheckJob, MonitorJob};
 
 pub(super) async fn begin(upkeep: &Upkeep, job: &MonitorJob) -> Result<()> {
-    upkeep.service.begin_check(job).await
+    upkeep.service.watching().begin_check(job).await
 }
 
 pub(super) async fn give_up(upkeep: &Upkeep, job: &CheckJob) -> Result<()> {
-    upkeep.service.give_check_up(job).await
+    upkeep.service.watching().give_check_up(job).await
 }

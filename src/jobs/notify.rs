@@ -31,24 +31,24 @@ const OVERTAKEN: &str = "there is newer news of it";
 
 pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {
     let service = &upkeep.service;
-    let Some(doc) = service.pending_notification(job).await? else { return Ok(()) };
+    let Some(doc) = service.watching().pending_notification(job).await? else { return Ok(()) };
     // A page that comes late would open an incident again that is over, or end the next one.
-    if doc.channel.kind == ChannelType::Pager && service.is_overtaken(job, &doc).await? {
-        return service.keep_attempt(job, Some(OVERTAKEN.to_owned()), None).await;
+    if doc.channel.kind == ChannelType::Pager && service.watching().is_overtaken(job, &doc).await? {
+        return service.watching().keep_attempt(job, Some(OVERTAKEN.to_owned()), None).await;
     }
     let poster =
         Poster::new(Guard::new(service.settings().allow_private_targets).trusting(&service.settings().roots), PATIENCE);
     let Err(why) =
         deliver(job, &doc.channel, &doc.notice, &service.settings().notify, &poster, service.clock()).await?
     else {
-        return service.keep_attempt(job, None, None).await;
+        return service.watching().keep_attempt(job, None, None).await;
     };
     let wait = WAITS_MS.get(job.attempt as usize - 1).filter(|_| why != NOT_CONFIGURED && why != GONE);
     let unit = Seed(clock::random_seed()).stream("wait").unit();
     let spread = |wait: &i64| (*wait as f64 * (1.0 + SPREAD * (2.0 * unit - 1.0))) as i64;
     let again = wait.map(|wait| service.clock().now_ms() + spread(wait));
     tracing::warn!(notification = %job.notification_id, attempt = job.attempt, why, "failed to deliver a notification");
-    service.keep_attempt(job, Some(why), again).await
+    service.watching().keep_attempt(job, Some(why), again).await
 }
 
 /// Delivers the notification; the inner error says why nobody was reached.

@@ -6,5 +6,5 @@ use crate::queue::ScheduleJob;
 
 /// Runs what is due and puts the job of the next time.
 pub(super) async fn run(workshop: Workshop, job: ScheduleJob) -> Result<()> {
-    workshop.service.run_schedule(&job).await
+    workshop.service.runs().run_schedule(&job).await
 }

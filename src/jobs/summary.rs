@@ -7,9 +7,9 @@ use crate::queue::SummaryJob;
 
 pub(super) async fn run(upkeep: &Upkeep, job: &SummaryJob) -> Result<()> {
     let Some(model) = upkeep.model.as_deref() else { return Ok(()) };
-    let Some(told) = upkeep.service.run_to_sum_up(job).await? else { return Ok(()) };
+    let Some(told) = upkeep.service.runs().run_to_sum_up(job).await? else { return Ok(()) };
     match judge::sum_up(told.text.clone(), model).await {
-        Ok(summary) => upkeep.service.keep_summary(job, &told, summary).await,
+        Ok(summary) => upkeep.service.runs().keep_summary(job, &told, summary).await,
         Err(why) => {
             tracing::warn!(run_id = job.run_id, why, "failed to summarize a run; its counters stay its summary");
             Ok(())

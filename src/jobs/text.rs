@@ -76,12 +76,12 @@ impl TextWork<'_> {
 
     async fn hold(&self) -> Result<Left> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
-        if service.is_held_otherwise(self.job, true).await? {
+        if service.runs().is_held_otherwise(self.job, true).await? {
             return Ok(Left::Spoken);
         }
         if self.news(0, 0).await?.status == ResultStatus::Initializing {
             // Whoever is first: this or the look for new results.
-            service.admit_one(&self.job.organization, id).await?;
+            service.conversations().admit_one(&self.job.organization, id).await?;
         }
         let from = self.news(0, 0).await?.status;
         if !matches!(from, ResultStatus::Queued | ResultStatus::Ready) {
@@ -93,10 +93,11 @@ impl TextWork<'_> {
         {
             return Ok(Left::Enters(lane));
         }
-        let placed = match service.text_placement(&self.job.organization, id, &self.workshop.placer).await? {
-            Ok(placed) => placed,
-            Err(obstacle) => return self.refuse(from, obstacle).await.map(|()| Left::Done),
-        };
+        let placed =
+            match service.placements().text_placement(&self.job.organization, id, &self.workshop.placer).await? {
+                Ok(placed) => placed,
+                Err(obstacle) => return self.refuse(from, obstacle).await.map(|()| Left::Done),
+            };
         let (hangup, hangups) = mpsc::channel(4);
         self.workshop.running.begin(id, CallControl::new(hangup));
         let left = catch_panic(Box::pin(self.hold_placed(from, placed, hangups))).await;
@@ -112,19 +113,20 @@ impl TextWork<'_> {
     ) -> Result<Left> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
         let organization = &self.job.organization;
-        let redactor = service.redactor(&self.job.organization, id).await?;
+        let redactor = service.conversations().redactor(&self.job.organization, id).await?;
         let private = redactor.is_some();
         let numbers = match &placed.contact {
             Contact::Sms(carrier) => Some([carrier.from.as_str(), carrier.to.as_str()]),
             Contact::Webhook(_) | Contact::Chat(_) => None,
         };
-        if !service.take_written_turn(&self.job.organization, id, numbers).await? {
+        if !service.conversations().take_written_turn(&self.job.organization, id, numbers).await? {
             return Ok(Left::Done);
         }
         let feed = service.feed(id);
         let mut changes = feed.as_ref().map(|feed| feed.changes());
         if placed.spec.first == First::Agent {
-            if from == ResultStatus::Queued && !service.await_message(organization, id, private).await? {
+            if from == ResultStatus::Queued && !service.conversations().await_message(organization, id, private).await?
+            {
                 return Ok(Left::Done);
             }
             let mut in_lane = self.claimed.in_lane;
@@ -140,14 +142,14 @@ impl TextWork<'_> {
                 return Ok(Left::Enters(lane));
             }
             let now_ms = service.clock().now_ms();
-            if !service.connect(organization, id, ResultStatus::Ready, now_ms).await? {
+            if !service.conversations().connect(organization, id, ResultStatus::Ready, now_ms).await? {
                 return Ok(Left::Done);
             }
         } else {
             if self.stopping.is_cancelled() {
                 return Ok(Left::Waiting);
             }
-            if !service.dispatch(organization, id, from, private, None).await? {
+            if !service.conversations().dispatch(organization, id, from, private, None).await? {
                 return Ok(Left::Done);
             }
         }
@@ -159,7 +161,7 @@ impl TextWork<'_> {
     async fn lane_to_enter(&self, in_lane: bool) -> Result<Option<Lane>> {
         match in_lane {
             true => Ok(None),
-            false => self.workshop.service.lane_of(&self.job.organization, self.job.result_id).await,
+            false => self.workshop.service.conversations().lane_of(&self.job.organization, self.job.result_id).await,
         }
     }
 
@@ -187,18 +189,23 @@ impl TextWork<'_> {
 
     /// Ends a result that cannot have a conversation.
     async fn refuse(&self, from: ResultStatus, obstacle: Obstacle) -> Result<()> {
-        self.workshop.service.refuse(&self.job.organization, self.job.result_id, from, obstacle).await.map(drop)
+        self.workshop
+            .service
+            .conversations()
+            .refuse(&self.job.organization, self.job.result_id, from, obstacle)
+            .await
+            .map(drop)
     }
 
     /// Ends the result after a fault of the engine, whatever its state is.
     async fn break_off(&self, error: &Error) -> Result<()> {
         tracing::error!(%error, "text conversation aborted");
         let message = "The engine could not go on with the conversation";
-        self.workshop.service.abort(&self.job.organization, self.job.result_id, message).await.map(drop)
+        self.workshop.service.conversations().abort(&self.job.organization, self.job.result_id, message).await.map(drop)
     }
 
     async fn news(&self, messages: usize, calls: usize) -> Result<TextNews> {
-        self.workshop.service.text_news(&self.job.organization, self.job.result_id, messages, calls).await
+        self.workshop.service.runs().text_news(&self.job.organization, self.job.result_id, messages, calls).await
     }
 }
 

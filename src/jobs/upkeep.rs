@@ -121,8 +121,8 @@ impl Upkeep {
             AlertJob::NAME => alert::run(self, &claimed.job()?).await,
             NotifyJob::NAME => notify::run(self, &claimed.job()?).await,
             SummaryJob::NAME => summary::run(self, &claimed.job()?).await,
-            TriggerJob::NAME => self.service.ask_for_call(&claimed.job()?).await,
-            UnansweredJob::NAME => self.service.give_up_waiting(&claimed.job()?).await,
+            TriggerJob::NAME => self.service.conversations().ask_for_call(&claimed.job()?).await,
+            UnansweredJob::NAME => self.service.conversations().give_up_waiting(&claimed.job()?).await,
             kind => Err(Error::internal(format!("{kind} is no job of the upkeep"))),
         }
     }

@@ -2,3 +2,39 @@
 
 pub(super) mod pull;
 pub(super) mod push;
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::provider::post::Poster;
+use crate::service::humans::Humans;
+use crate::service::library::Library;
+use crate::service::runs::Runs;
+use crate::service::{Handles, Settings};
+use crate::store::Store;
+
+/// Definitions of a suite, pushed and pulled.
+pub struct Bundles {
+    store: Store,
+    clock: Clock,
+    settings: Arc<Settings>,
+    poster: Arc<Poster>,
+    library: Arc<Library>,
+    humans: Arc<Humans>,
+    runs: Arc<Runs>,
+}
+
+impl Bundles {
+    /// Returns the subject with the handles that it needs.
+    pub(super) fn new(handles: &Handles, library: &Arc<Library>, humans: &Arc<Humans>, runs: &Arc<Runs>) -> Bundles {
+        Bundles {
+            store: handles.store.clone(),
+            clock: handles.clock.clone(),
+            settings: handles.settings.clone(),
+            poster: handles.poster.clone(),
+            library: library.clone(),
+            humans: humans.clone(),
+            runs: runs.clone(),
+        }
+    }
+}

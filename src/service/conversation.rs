@@ -13,7 +13,6 @@ pub(super) mod outcome;
 pub(super) mod peaks;
 pub(super) mod privacy;
 pub(super) mod rerun;
-pub(super) mod retention;
 pub(super) mod snapshot;
 pub(super) mod stream_address;
 pub(super) mod transcode;
@@ -22,3 +21,32 @@ pub(super) mod usage;
 pub(super) mod user_part;
 pub(super) mod verdict;
 pub(super) mod waiting;
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::service::outbox::Outbox;
+use crate::service::{Handles, LiveCalls, Settings};
+use crate::store::Store;
+
+/// Conversations of results: states, addresses, records and privacy.
+pub struct Conversations {
+    store: Store,
+    clock: Clock,
+    settings: Arc<Settings>,
+    live: Arc<dyn LiveCalls>,
+    outbox: Arc<Outbox>,
+}
+
+impl Conversations {
+    /// Returns the subject with the handles that it needs.
+    pub(super) fn new(handles: &Handles, outbox: &Arc<Outbox>) -> Conversations {
+        Conversations {
+            store: handles.store.clone(),
+            clock: handles.clock.clone(),
+            settings: handles.settings.clone(),
+            live: handles.live.clone(),
+            outbox: outbox.clone(),
+        }
+    }
+}

@@ -8,3 +8,46 @@ pub(super) mod overdue;
 pub(super) mod records;
 pub(super) mod review;
 pub(super) mod yielding;
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::provider::post::Poster;
+use crate::service::conversation::Conversations;
+use crate::service::library::Library;
+use crate::service::outbox::Outbox;
+use crate::service::{Handles, LiveCalls, Settings};
+use crate::store::Store;
+
+/// Evaluations of results and of production calls.
+pub struct Evaluations {
+    store: Store,
+    clock: Clock,
+    settings: Arc<Settings>,
+    live: Arc<dyn LiveCalls>,
+    poster: Arc<Poster>,
+    outbox: Arc<Outbox>,
+    library: Arc<Library>,
+    conversations: Arc<Conversations>,
+}
+
+impl Evaluations {
+    /// Returns the subject with the handles that it needs.
+    pub(super) fn new(
+        handles: &Handles,
+        outbox: &Arc<Outbox>,
+        library: &Arc<Library>,
+        conversations: &Arc<Conversations>,
+    ) -> Evaluations {
+        Evaluations {
+            store: handles.store.clone(),
+            clock: handles.clock.clone(),
+            settings: handles.settings.clone(),
+            live: handles.live.clone(),
+            poster: handles.poster.clone(),
+            outbox: outbox.clone(),
+            library: library.clone(),
+            conversations: conversations.clone(),
+        }
+    }
+}

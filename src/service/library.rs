@@ -6,7 +6,6 @@ pub(super) mod customers;
 pub(super) mod field_rules;
 pub(super) mod folders;
 pub(super) mod human_rules;
-pub(super) mod humans;
 pub(super) mod keys;
 pub(super) mod labels;
 pub(super) mod lists;
@@ -15,6 +14,35 @@ pub(super) mod names;
 pub(super) mod noises;
 pub(super) mod page_key;
 pub(super) mod phone_numbers;
-pub(super) mod scenarios;
 pub(super) mod simulations;
 pub(super) mod versions;
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::provider::post::Poster;
+use crate::service::outbox::Outbox;
+use crate::service::{Handles, Settings};
+use crate::store::Store;
+
+/// Resources that users create, read, change and delete.
+pub struct Library {
+    store: Store,
+    clock: Clock,
+    settings: Arc<Settings>,
+    poster: Arc<Poster>,
+    outbox: Arc<Outbox>,
+}
+
+impl Library {
+    /// Returns the subject with the handles that it needs.
+    pub(super) fn new(handles: &Handles, outbox: &Arc<Outbox>) -> Library {
+        Library {
+            store: handles.store.clone(),
+            clock: handles.clock.clone(),
+            settings: handles.settings.clone(),
+            poster: handles.poster.clone(),
+            outbox: outbox.clone(),
+        }
+    }
+}

@@ -3,10 +3,13 @@
 pub(super) mod always_on;
 pub(super) mod evidence;
 pub(super) mod export;
+pub(super) mod incoming;
 pub(super) mod ladder;
 pub(super) mod page_file;
 pub(super) mod queueing;
+mod recovery;
 pub(super) mod results;
+pub(super) mod retention;
 pub(super) mod run_list;
 pub(super) mod scheduler;
 pub(super) mod schedules;
@@ -15,3 +18,49 @@ pub(super) mod sms_runs;
 pub(super) mod summary;
 pub(super) mod text_runs;
 pub(super) mod turn_list;
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::provider::LanguageModel;
+use crate::service::conversation::Conversations;
+use crate::service::evaluation::Evaluations;
+use crate::service::outbox::Outbox;
+use crate::service::runs::send_text::Talks;
+use crate::service::{Handles, LiveCalls, Settings};
+use crate::store::Store;
+
+/// Runs and their results.
+pub struct Runs {
+    store: Store,
+    clock: Clock,
+    settings: Arc<Settings>,
+    live: Arc<dyn LiveCalls>,
+    talks: Arc<Talks>,
+    model: Option<Arc<dyn LanguageModel>>,
+    outbox: Arc<Outbox>,
+    conversations: Arc<Conversations>,
+    evaluations: Arc<Evaluations>,
+}
+
+impl Runs {
+    /// Returns the subject with the handles that it needs.
+    pub(super) fn new(
+        handles: &Handles,
+        outbox: &Arc<Outbox>,
+        conversations: &Arc<Conversations>,
+        evaluations: &Arc<Evaluations>,
+    ) -> Runs {
+        Runs {
+            store: handles.store.clone(),
+            clock: handles.clock.clone(),
+            settings: handles.settings.clone(),
+            live: handles.live.clone(),
+            talks: handles.talks.clone(),
+            model: handles.model.clone(),
+            outbox: outbox.clone(),
+            conversations: conversations.clone(),
+            evaluations: evaluations.clone(),
+        }
+    }
+}

@@ -36,9 +36,19 @@ async fn end(world: &World, change: impl FnOnce(&mut ResultDoc) + Send) -> i64 {
     let way = [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded, S::Evaluating];
     let organization = world.name("organization");
     for step in way.windows(2) {
-        world.service.advance(organization, id, step[0], step[1], |_| ()).await.expect("an allowed step");
+        world
+            .service
+            .conversations()
+            .advance(organization, id, step[0], step[1], |_| ())
+            .await
+            .expect("an allowed step");
     }
-    world.service.advance(organization, id, S::Evaluating, S::Completed, change).await.expect("an allowed step");
+    world
+        .service
+        .conversations()
+        .advance(organization, id, S::Evaluating, S::Completed, change)
+        .await
+        .expect("an allowed step");
     world.work_off().await;
     id
 }
@@ -249,7 +259,8 @@ async fn what_cannot_be_delivered_is_tried_again_and_said() {
     end(&world, slow(2.5)).await;
     let about = async || {
         let subject = read_alerts(&world).await["id"].as_str().expect("an id").to_owned();
-        let mut about = world.service.notifications_about(world.name("organization"), &subject).await.expect("a list");
+        let mut about =
+            world.service.watching().notifications_about(world.name("organization"), &subject).await.expect("a list");
         about.retain(|one| one.notice.kind.as_str() == "alert_triggered");
         let shown = |one: &ringer::model::notification::NotificationDoc| {
             (one.channel.target.clone(), one.status.as_str(), one.attempts, one.error.clone())

@@ -309,7 +309,7 @@ async fn a_call_belongs_to_the_version_that_was_named() {
     assert_eq!(warning(&send(json!({ "version": 7 })).await), expect);
     assert_eq!(warning(&send(json!({ "label": "beta" })).await), Value::Null);
     let labels = async || {
-        let caller = ringer::service::Service::engine_caller(world.name("organization"));
+        let caller = ringer::service::Caller::engine(world.name("organization"));
         let store = world.service.store().org(&caller.organization).read().await;
         let versions = store.expect("a session").by("agent_id", agent.parse::<i64>().expect("an id")).await;
         let versions: Vec<ringer::store::Row<ringer::model::agent_version::VersionDoc>> = versions.expect("versions");

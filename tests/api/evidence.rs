@@ -97,7 +97,7 @@ async fn what_is_changed_afterwards_changes_neither_settings_nor_verdict() {
     world.call("DELETE", &format!("/v1/digital-human/{}", first["digital_human_id"]), Value::Null).await;
     assert_eq!(talk.evidence().await["config.json"], config);
     let id = talk.id.parse().expect("an id");
-    let given = world.service.to_judge(world.name("organization"), id).await.expect("it is there");
+    let given = world.service.evaluations().to_judge(world.name("organization"), id).await.expect("it is there");
     assert_eq!(given.success_criteria, "It is booked.");
     world.post(&format!("/v1/re-evaluate-simulation-result/{id}"), Value::Null).await;
     let old = &first["evaluations"][0]["id"];

@@ -52,7 +52,12 @@ async fn failed_results_are_counted_by_their_code() {
                     doc.body.fail(code.into(), "why");
                 }
             };
-            world.service.advance(organization, id, step[0], step[1], patch).await.expect("an allowed step");
+            world
+                .service
+                .conversations()
+                .advance(organization, id, step[0], step[1], patch)
+                .await
+                .expect("an allowed step");
         }
     };
     go(first, &[S::Initializing, S::Queued, S::Dispatched, S::NoConnection], "SIP_DIAL_FAILED").await;

@@ -37,7 +37,8 @@ async fn after_calls(more: Value, human: Value, calls: &[&str]) -> (World, Vec<i
         for step in steps.windows(2) {
             let end = Timestamp(world.service.clock().now_ms());
             let ended = move |doc: &mut ResultDoc| doc.body.end_time = Some(end);
-            let moved = world.service.advance(world.name("organization"), *id, step[0], step[1], ended).await;
+            let moved =
+                world.service.conversations().advance(world.name("organization"), *id, step[0], step[1], ended).await;
             moved.expect("an allowed step");
         }
         let entry = json!({
@@ -46,14 +47,18 @@ async fn after_calls(more: Value, human: Value, calls: &[&str]) -> (World, Vec<i
         });
         let transcript = json!({ "simulation_result_id": id, "language": "en", "entries": [entry] });
         let transcript: Transcript = serde_json::from_value(transcript).expect("a transcript");
-        world.service.store_transcript(world.name("organization"), &transcript).await.expect("is kept");
+        world.service.conversations().store_transcript(world.name("organization"), &transcript).await.expect("is kept");
     }
     (world, ids)
 }
 
 /// Ends the evaluation of a call.
 async fn complete(world: &World, id: i64) {
-    let moved = world.service.advance(world.name("organization"), id, S::Evaluating, S::Completed, |_| {}).await;
+    let moved = world
+        .service
+        .conversations()
+        .advance(world.name("organization"), id, S::Evaluating, S::Completed, |_| {})
+        .await;
     moved.expect("an allowed step");
 }
 

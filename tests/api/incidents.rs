@@ -106,7 +106,7 @@ async fn a_page_that_comes_too_late_is_not_sent() {
     let actions: Vec<Value> = receiver.requests().iter().map(|page| page.json()["event_action"].clone()).collect();
     assert_eq!(actions, ["trigger", "resolve"]);
     let subject = monitor["id"].as_str().expect("an id");
-    let told = world.service.notifications_about(world.name("organization"), subject).await.expect("a list");
+    let told = world.service.watching().notifications_about(world.name("organization"), subject).await.expect("a list");
     let told: Vec<_> = told.iter().map(|one| (one.status, one.error.as_deref())).collect();
     assert_eq!(told, [(NoticeStatus::Sent, None), (NoticeStatus::Failed, Some("there is newer news of it"))]);
 }

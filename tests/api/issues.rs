@@ -40,7 +40,12 @@ async fn end(world: &World, id: i64, outputs: &[Value], evaluation: Value) {
     let organization = world.name("organization");
     let way = [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded, S::Evaluating];
     for step in way.windows(2) {
-        world.service.advance(organization, id, step[0], step[1], |_| ()).await.expect("an allowed step");
+        world
+            .service
+            .conversations()
+            .advance(organization, id, step[0], step[1], |_| ())
+            .await
+            .expect("an allowed step");
     }
     judge(world, id, evaluation).await;
 }
@@ -48,7 +53,7 @@ async fn end(world: &World, id: i64, outputs: &[Value], evaluation: Value) {
 async fn judge(world: &World, id: i64, evaluation: Value) {
     let evaluation: Evaluation = serde_json::from_value(evaluation).expect("an evaluation");
     let judged = Judged { evaluation, ..Judged::default() };
-    world.service.store_evaluation(world.name("organization"), id, judged).await.expect("is kept");
+    world.service.evaluations().store_evaluation(world.name("organization"), id, judged).await.expect("is kept");
 }
 
 fn failure(reasoning: &str) -> Value {
@@ -120,7 +125,12 @@ async fn errors_of_conversations_are_issues_and_cancelled_ones_are_none() {
     let organization = world.name("organization");
     let fail =
         |doc: &mut ringer::model::result::ResultDoc| doc.body.fail(ErrorCode::SipDialFailed, "488 Not Acceptable");
-    world.service.advance(organization, ids[0], S::Initializing, S::NoConnection, fail).await.expect("allowed");
+    world
+        .service
+        .conversations()
+        .advance(organization, ids[0], S::Initializing, S::NoConnection, fail)
+        .await
+        .expect("allowed");
     world.post(&format!("/v1/simulation-result/{}/hangup", ids[1]), Value::Null).await;
     world.work_off().await;
     let issues = world.get("/v1/issues").await;

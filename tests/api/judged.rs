@@ -186,7 +186,7 @@ async fn turns_that_were_not_heard_are_told_to_who_judges_and_decide_nothing() {
     let data = json!({ "text": "", "from_sample": 320_000, "end_sample": 336_000, "text_missing": "recognizer_late" });
     let turn = json!({ "seq": 1, "sample": 340_000, "event": "turn.ended", "side": "agent", "data": data });
     let (organization, id) = (talk.world.name("organization"), talk.id.parse().expect("an id"));
-    talk.world.service.store_timeline(organization, id, &[turn]).await.expect("it is kept");
+    talk.world.service.conversations().store_timeline(organization, id, &[turn]).await.expect("it is kept");
     talk.world.post(&format!("/v1/re-evaluate-simulation-result/{}", talk.id), Value::Null).await;
     let judged =
         |result: &Value| result["evaluations"][0]["custom_metrics"].as_array().is_some_and(|all| all.len() == 3);

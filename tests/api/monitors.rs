@@ -67,24 +67,36 @@ async fn answer_judged(world: &World, monitor: &Value, call: Call, model: Option
     let id = read_monitor(world, monitor).await["recent_checks"][0]["simulation_result_id"].as_i64().expect("a call");
     let organization = world.name("organization");
     let go = async |from, to| {
-        world.service.advance(organization, id, from, to, |_| ()).await.expect("an allowed step");
+        world.service.conversations().advance(organization, id, from, to, |_| ()).await.expect("an allowed step");
     };
     go(S::Initializing, S::Queued).await;
     go(S::Queued, S::Dispatched).await;
     let failed = |code: &'static str| move |doc: &mut ResultDoc| doc.body.fail(code.into(), "as told");
     match call {
         Call::NoAnswer => {
-            let ended = world.service.advance(organization, id, S::Dispatched, S::NoAnswer, failed("NO_ANSWER"));
+            let ended = world.service.conversations().advance(
+                organization,
+                id,
+                S::Dispatched,
+                S::NoAnswer,
+                failed("NO_ANSWER"),
+            );
             ended.await.expect("an allowed step");
         }
         Call::Unspoken => {
             let code = "CONNECTION_NOT_SUPPORTED";
-            let ended = world.service.advance(organization, id, S::Dispatched, S::NoConnection, failed(code));
+            let ended =
+                world.service.conversations().advance(organization, id, S::Dispatched, S::NoConnection, failed(code));
             ended.await.expect("an allowed step");
         }
         Call::Fault => {
-            let ended =
-                world.service.advance(organization, id, S::Dispatched, S::SystemError, failed("INTERNAL_ERROR"));
+            let ended = world.service.conversations().advance(
+                organization,
+                id,
+                S::Dispatched,
+                S::SystemError,
+                failed("INTERNAL_ERROR"),
+            );
             ended.await.expect("an allowed step");
         }
         Call::Says(_) | Call::Nothing => {
@@ -99,13 +111,13 @@ async fn answer_judged(world: &World, monitor: &Value, call: Call, model: Option
             let entries: Vec<Value> = if text.is_empty() { vec![] } else { vec![entry] };
             let transcript = json!({ "simulation_result_id": id, "language": "en", "entries": entries });
             let transcript: Transcript = serde_json::from_value(transcript).expect("a transcript");
-            world.service.store_transcript(organization, &transcript).await.expect("is kept");
+            world.service.conversations().store_transcript(organization, &transcript).await.expect("is kept");
             let turns = i64::from(!text.is_empty());
             let measured = move |doc: &mut ResultDoc| {
                 let metric = |name: &str, value: Value| MetricValue { name: name.into(), value, note: None };
                 doc.body.metrics = vec![metric("num_turns", json!(turns)), metric("avg_agent_latency", json!(1.2))];
             };
-            let ended = world.service.advance(organization, id, S::Evaluating, S::Completed, measured);
+            let ended = world.service.conversations().advance(organization, id, S::Evaluating, S::Completed, measured);
             ended.await.expect("an allowed step");
         }
     }
@@ -515,7 +527,7 @@ async fn those_who_wait_for_a_run_are_told_of_its_end_once() {
     assert_eq!(told[0].json()["kind"], "run_completed");
     assert_eq!(told[0].json()["text"], "0 passed, 0 failed, 1 cancelled of 1");
     assert_eq!(told[0].json()["data"]["simulation_run_id"], json!(run.parse::<i64>().expect("an id")));
-    let about = world.service.notifications_about(world.name("organization"), &run).await.expect("a list");
+    let about = world.service.watching().notifications_about(world.name("organization"), &run).await.expect("a list");
     let errors: Vec<Option<String>> = about.into_iter().map(|one| one.error).collect();
     assert!(errors.contains(&Some("channel not configured".into())) && errors.contains(&None), "{errors:?}");
     // The calls of a monitor are no runs that anybody waits for.

@@ -181,7 +181,7 @@ async fn an_upload_that_was_never_taken_is_no_room_that_is_taken() {
     }
     for (hours, there) in [(0, true), (2, false)] {
         world.service.clock().advance_ms(hours * 3_600_000);
-        world.service.clear_old(&Retention::default()).await.expect("the folder can be changed");
+        world.service.runs().clear_old(&Retention::default()).await.expect("the folder can be changed");
         assert_eq!(paths.each_ref().map(|path| path.exists()), [there; 2], "after {hours} hours");
     }
 }

@@ -28,7 +28,7 @@ async fn old_calls_and_their_recordings_go() {
         let folder = world.service.settings().data.join("call-logs");
         ids.iter().map(|id| folder.join(id).join("recording").exists()).collect::<Vec<_>>()
     };
-    let clear = async |keep: Retention| world.service.clear_old(&keep).await.expect("the folder can be changed");
+    let clear = async |keep: Retention| world.service.runs().clear_old(&keep).await.expect("the folder can be changed");
     let one = |results, calls, recordings| Cleared { results, calls, recordings };
     // 0.77 MB each.
     let room = Retention { disk_quota_mb: 2, ..Retention::default() };
@@ -81,7 +81,7 @@ async fn a_recording_that_is_too_old_leaves_no_address() {
     world.service.clock().advance_ms(8 * 24 * 3600 * 1000);
     let keep = Retention { recordings_days: 7, ..Retention::default() };
     for recordings in [1, 0] {
-        let cleared = world.service.clear_old(&keep).await.expect("the folder can be changed");
+        let cleared = world.service.runs().clear_old(&keep).await.expect("the folder can be changed");
         assert_eq!(cleared, Cleared { recordings, ..Cleared::default() });
     }
     let path = format!("/v1/retrieve-call-log/{}", log["id"].as_str().expect("an id"));

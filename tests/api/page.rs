@@ -6,7 +6,7 @@ use ringer::api::Setup;
 use ringer::model::evaluation::{CustomResult, CustomStatus, Evaluation};
 use ringer::model::result::ResultDoc;
 use ringer::model::status::ResultStatus as S;
-use ringer::service::{Judged, Service};
+use ringer::service::{Caller, Judged, recording_link};
 use ringer_media::recording::{Layout, wav_header};
 use serde_json::{Value, json};
 
@@ -18,9 +18,14 @@ async fn judge(world: &World, id: i64) {
     let organization = world.name("organization");
     let way = [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded, S::Evaluating];
     for step in way.windows(2) {
-        let now = world.service.result(&Service::engine_caller(organization), id).await.expect("is there").body.status;
+        let now = world.service.runs().result(&Caller::engine(organization), id).await.expect("is there").body.status;
         if now == step[0] {
-            world.service.advance(organization, id, step[0], step[1], |_| ()).await.expect("an allowed step");
+            world
+                .service
+                .conversations()
+                .advance(organization, id, step[0], step[1], |_| ())
+                .await
+                .expect("an allowed step");
         }
     }
     let metric = CustomResult {
@@ -37,12 +42,12 @@ async fn judge(world: &World, id: i64) {
         ..Evaluation::default()
     };
     let judged = Judged { evaluation, latency: Some(vec![0.5, 0.9]), ..Judged::default() };
-    world.service.store_evaluation(organization, id, judged).await.expect("is kept");
+    world.service.evaluations().store_evaluation(organization, id, judged).await.expect("is kept");
 }
 
 /// Gives a result a recording of `ms` milliseconds whose channels are 1000 and -2000.
 async fn record(world: &World, id: i64, ms: usize) {
-    let folder = world.service.result_folder(id);
+    let folder = world.service.settings().result_folder(id);
     std::fs::create_dir_all(&folder).expect("a folder");
     let mut wav = wav_header(Layout::Stereo, ms as u64 * 16).to_vec();
     for _ in 0..ms * 16 {
@@ -50,8 +55,8 @@ async fn record(world: &World, id: i64, ms: usize) {
         wav.extend((-2000i16).to_le_bytes());
     }
     std::fs::write(folder.join("recording.wav"), wav).expect("a file");
-    let link = |doc: &mut ResultDoc| doc.body.audio_url = Some(Service::recording_link(id));
-    world.service.amend(world.name("organization"), id, link).await.expect("is there");
+    let link = |doc: &mut ResultDoc| doc.body.audio_url = Some(recording_link(id));
+    world.service.conversations().amend(world.name("organization"), id, link).await.expect("is there");
 }
 
 fn with(name: &str, value: &str) -> (String, String) {
@@ -182,7 +187,7 @@ async fn a_review_wins_and_is_told_apart() {
     // An evaluation that replaces the one that was reviewed keeps what a person said.
     let again =
         Judged { evaluation: Evaluation { goal_success: Some(false), ..Evaluation::default() }, ..Judged::default() };
-    world.service.store_evaluation(world.name("organization"), first, again).await.expect("is kept");
+    world.service.evaluations().store_evaluation(world.name("organization"), first, again).await.expect("is kept");
     assert_eq!(read().await["evaluations"][0]["reviewer"], "Ann");
 }
 
@@ -255,10 +260,15 @@ async fn turns_and_signalling_are_data() {
     }
     judge(&world, first).await;
     let timeline: Value = serde_json::from_str(include_str!("../../fixtures/timelines/call.json")).expect("a list");
-    world.service.store_timeline(organization, first, timeline.as_array().expect("a list")).await.expect("is kept");
+    world
+        .service
+        .conversations()
+        .store_timeline(organization, first, timeline.as_array().expect("a list"))
+        .await
+        .expect("is kept");
     record(&world, first, 1000).await;
     let log = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\n INVITE sip:a:pw@b SIP/2.0\n X-Api-Key: tell-nobody\n \n\n";
-    std::fs::write(world.service.result_folder(first).join("sip.log"), log).expect("a file");
+    std::fs::write(world.service.settings().result_folder(first).join("sip.log"), log).expect("a file");
     let turns = world.get(&format!("/v1/simulation-result/{first}/turns")).await;
     let turns = turns["turns"].as_array().expect("turns").clone();
     assert!(
@@ -282,9 +292,14 @@ async fn turns_and_signalling_are_data() {
 
     // Private words are hidden until they are taken out.
     judge(&world, second).await;
-    world.service.store_timeline(organization, second, timeline.as_array().expect("a list")).await.expect("is kept");
+    world
+        .service
+        .conversations()
+        .store_timeline(organization, second, timeline.as_array().expect("a list"))
+        .await
+        .expect("is kept");
     record(&world, second, 1000).await;
-    world.service.amend(organization, second, |doc| doc.private = true).await.expect("is there");
+    world.service.conversations().amend(organization, second, |doc| doc.private = true).await.expect("is there");
     for part in ["turns", "ladder", "peaks?zoom=0", "capture"] {
         assert_eq!(status(&world, &format!("/v1/simulation-result/{second}/{part}"), &[]).await.0, 404, "{part}");
     }
@@ -369,7 +384,7 @@ async fn a_start_token_is_good_once_and_for_ten_minutes() {
         let body = json!({ "token": token }).to_string().into_bytes();
         world.send_to(setup, "POST", "/v1/page-session", &headers, body).await
     };
-    let (door, token) = service.page_door("a");
+    let (door, token) = service.library().page_door("a");
     let door = Arc::new(door);
     assert_eq!(token.len(), 32, "128 bits");
     assert_eq!(session(&door, "0123", false).await.status, 403);
@@ -384,9 +399,9 @@ async fn a_start_token_is_good_once_and_for_ten_minutes() {
     assert_eq!(session(&door, &token, false).await.status, 403, "it was used");
     let key = [with("x-api-key", made["api_key"].as_str().expect("a key"))];
     assert_eq!(world.send("GET", "/v1/simulation-runs", &key, Vec::new()).await.status, 200);
-    service.close_page(&door).await.expect("is revoked");
+    service.library().close_page(&door).await.expect("is revoked");
     assert_eq!(world.send("GET", "/v1/simulation-runs", &key, Vec::new()).await.status, 401);
-    let (door, token) = service.page_door("a");
+    let (door, token) = service.library().page_door("a");
     clock.advance_ms(10 * 60 * 1000 + 1);
     assert_eq!(session(&Arc::new(door), &token, false).await.status, 403, "it is old");
 }

@@ -8,7 +8,7 @@ use ringer::model::evaluation::{CustomResult, Evaluation};
 use ringer::model::result::MetricValue;
 use ringer::model::status::ResultStatus as S;
 use ringer::model::transcript::Transcript;
-use ringer::service::{Cleared, Service};
+use ringer::service::{Caller, Cleared, recording_link};
 use ringer_media::recording::{Layout, wav_header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -40,9 +40,14 @@ async fn finish(world: &World, id: i64) {
     let way =
         [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded, S::Evaluating, S::CallDropped];
     for step in way.windows(2) {
-        let now = world.service.result(&Service::engine_caller(organization), id).await.expect("is there").body.status;
+        let now = world.service.runs().result(&Caller::engine(organization), id).await.expect("is there").body.status;
         if now == step[0] {
-            world.service.advance(organization, id, step[0], step[1], |_| ()).await.expect("an allowed step");
+            world
+                .service
+                .conversations()
+                .advance(organization, id, step[0], step[1], |_| ())
+                .await
+                .expect("an allowed step");
         }
     }
 }
@@ -126,7 +131,7 @@ async fn a_transcript_has_three_forms() {
     let entries = [entry(0, "Hello.", Value::Null), entry(900, "", json!("recognizer_late"))];
     let whole = json!({ "simulation_result_id": first, "language": "en", "entries": entries });
     let transcript: Transcript = serde_json::from_value(whole.clone()).expect("a transcript");
-    world.service.store_transcript(world.name("organization"), &transcript).await.expect("is kept");
+    world.service.conversations().store_transcript(world.name("organization"), &transcript).await.expect("is kept");
     let path = format!("/v1/simulation-result/{first}/transcript");
     assert_eq!(world.get(&path).await, whole);
     for (format, kind, expect) in [
@@ -158,12 +163,12 @@ fn recording() -> Vec<u8> {
 #[tokio::test]
 async fn a_recording_is_heard_by_channel_and_in_part() {
     let (world, _, [first, _]) = queued().await;
-    let folder = world.service.result_folder(first);
+    let folder = world.service.settings().result_folder(first);
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("recording.wav"), recording()).expect("a file");
     let organization = world.name("organization");
-    let link = |doc: &mut ringer::model::result::ResultDoc| doc.body.audio_url = Some(Service::recording_link(first));
-    world.service.amend(organization, first, link).await.expect("is there");
+    let link = |doc: &mut ringer::model::result::ResultDoc| doc.body.audio_url = Some(recording_link(first));
+    world.service.conversations().amend(organization, first, link).await.expect("is there");
     let path = format!("/v1/simulation-result/{first}/recording");
 
     let whole = world.send("GET", &path, &[], Vec::new()).await;
@@ -211,7 +216,7 @@ async fn events_are_streamed_to_their_end() {
     let events: Vec<Value> = (0..3)
         .map(|seq| json!({ "seq": seq, "sample": seq * 160, "event": "dtmf_sent", "side": "dh", "data": {"digits": "1"} }))
         .collect();
-    world.service.store_timeline(world.name("organization"), first, &events).await.expect("is kept");
+    world.service.conversations().store_timeline(world.name("organization"), first, &events).await.expect("is kept");
     let path = format!("/v1/simulation-result/{first}/events");
     let answer = world.send("GET", &path, &[], Vec::new()).await;
     assert_eq!(answer.headers["content-type"], "text/event-stream");
@@ -232,13 +237,13 @@ async fn events_are_streamed_to_their_end() {
 
 /// Puts a recording of some bytes into the folder of a result.
 async fn record(world: &World, id: i64, bytes: usize) {
-    let folder = world.service.result_folder(id);
+    let folder = world.service.settings().result_folder(id);
     std::fs::create_dir_all(&folder).expect("a folder");
     for (name, bytes) in [("recording.wav", bytes), ("caller_clean.wav", 10), ("recording.flac", 10), ("sip.log", 10)] {
         std::fs::write(folder.join(name), vec![0; bytes]).expect("a file");
     }
-    let link = |doc: &mut ringer::model::result::ResultDoc| doc.body.audio_url = Some(Service::recording_link(id));
-    world.service.amend(world.name("organization"), id, link).await.expect("is there");
+    let link = |doc: &mut ringer::model::result::ResultDoc| doc.body.audio_url = Some(recording_link(id));
+    world.service.conversations().amend(world.name("organization"), id, link).await.expect("is there");
 }
 
 #[tokio::test]
@@ -250,7 +255,7 @@ async fn what_is_older_than_it_may_be_is_deleted() {
     }
     let path = |id: i64| format!("/v1/retrieve-simulation-result/{id}");
     let keep = Retention { results_days: 30, recordings_days: 7, disk_quota_mb: 0 };
-    let clear = async || world.service.clear_old(&keep).await.expect("the folder can be changed");
+    let clear = async || world.service.runs().clear_old(&keep).await.expect("the folder can be changed");
     let day_ms = 24 * 3600 * 1000;
     world.service.clock().advance_ms(7 * day_ms);
     assert_eq!(clear().await, Cleared::default(), "not older than seven days");
@@ -259,14 +264,14 @@ async fn what_is_older_than_it_may_be_is_deleted() {
     assert_eq!(clear().await, Cleared::default());
     assert_eq!(world.get(&path(first)).await["simulation_result"]["audio_url"], Value::Null);
     let names = |id: i64| {
-        let entries = std::fs::read_dir(world.service.result_folder(id)).expect("a folder");
+        let entries = std::fs::read_dir(world.service.settings().result_folder(id)).expect("a folder");
         entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect::<Vec<_>>()
     };
     assert_eq!((names(first), names(second).len()), (vec!["sip.log".to_owned()], 4));
     world.service.clock().advance_ms(23 * day_ms);
     assert_eq!(clear().await, Cleared { results: 1, calls: 0, recordings: 0 });
     assert_eq!(detail(&world, "GET", &path(first)).await, (404, json!("Simulation result not found")));
-    assert!(!world.service.result_folder(first).exists());
+    assert!(!world.service.settings().result_folder(first).exists());
     assert!(world.get(&path(second)).await["simulation_result"]["audio_url"].is_string());
 }
 
@@ -278,12 +283,12 @@ async fn recordings_take_no_more_room_than_they_may() {
         record(&world, id, 700_000).await;
     }
     let keep = Retention { disk_quota_mb: 1, ..Retention::default() };
-    let clear = async || world.service.clear_old(&keep).await.expect("the folder can be changed");
+    let clear = async || world.service.runs().clear_old(&keep).await.expect("the folder can be changed");
     assert_eq!(clear().await, Cleared { results: 0, calls: 0, recordings: 1 }, "the oldest goes");
     assert_eq!(clear().await, Cleared::default());
-    let there = |id: i64| world.service.result_folder(id).join("recording.wav").exists();
+    let there = |id: i64| world.service.settings().result_folder(id).join("recording.wav").exists();
     assert_eq!((there(first), there(second)), (false, true));
-    assert_eq!(world.service.clear_old(&Retention::default()).await.expect("nothing to do"), Cleared::default());
+    assert_eq!(world.service.runs().clear_old(&Retention::default()).await.expect("nothing to do"), Cleared::default());
 }
 
 fn kind(answer: &Answer) -> &str {
@@ -324,9 +329,9 @@ async fn evidence_is_an_archive_of_all_there_is() {
     finish(&world, first).await;
     record(&world, first, 100_000).await;
     let log = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\n INVITE sip:a@b SIP/2.0\n Call-ID: 1\n \n\n";
-    std::fs::write(world.service.result_folder(first).join("sip.log"), log).expect("a file");
+    std::fs::write(world.service.settings().result_folder(first).join("sip.log"), log).expect("a file");
     let transcript = Transcript { simulation_result_id: first, language: "en".into(), entries: Vec::new() };
-    world.service.store_transcript(organization, &transcript).await.expect("is kept");
+    world.service.conversations().store_transcript(organization, &transcript).await.expect("is kept");
     let answer = world.send("GET", &path(first), &[], Vec::new()).await;
     assert_eq!((answer.status, kind(&answer)), (200, "application/x-tar"));
     let members = members(&answer.body);
@@ -379,7 +384,7 @@ async fn a_run_is_exported_as_table_json_and_junit() {
             ..Evaluation::default()
         }];
     };
-    world.service.amend(world.name("organization"), first, judged).await.expect("is there");
+    world.service.conversations().amend(world.name("organization"), first, judged).await.expect("is there");
     let path = |format: &str| format!("/v1/simulation-run/{run}/export{format}");
     let expect = (400, json!("format must be csv, json or junit"));
     assert_eq!(detail(&world, "GET", &path("?format=pdf")).await, expect);

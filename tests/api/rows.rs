@@ -33,8 +33,14 @@ pub struct Rows {
 impl Rows {
     /// Fills a new organization of the world. Every text of its rows holds `mark`; `number` is the number that it owns.
     pub async fn of(world: &World, mark: &str, number: &str) -> Rows {
-        let key = world.service.create_key_in(mark, Scope::Admin, &format!("{mark} key")).await.expect("a key").api_key;
-        let organization = world.service.create_organization(mark).await.expect("it was made with its key");
+        let key = world
+            .service
+            .library()
+            .create_key_in(mark, Scope::Admin, &format!("{mark} key"))
+            .await
+            .expect("a key")
+            .api_key;
+        let organization = world.service.library().create_organization(mark).await.expect("it was made with its key");
         let mut rows = Rows { organization, mark: mark.to_owned(), key, ids: BTreeMap::new() };
         rows.people(world, mark).await;
         rows.agents(world, mark).await;
@@ -245,10 +251,15 @@ impl Rows {
         self.post(world, "/v1/update-simulation-result", told).await;
         let way = [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded, S::Evaluating];
         for step in way.windows(2) {
-            world.service.advance(&self.organization, id, step[0], step[1], |_| ()).await.expect("an allowed step");
+            world
+                .service
+                .conversations()
+                .advance(&self.organization, id, step[0], step[1], |_| ())
+                .await
+                .expect("an allowed step");
         }
         let slow = MetricValue { name: "avg_agent_latency".into(), value: json!(3), note: None };
-        let ended = world.service.advance(&self.organization, id, S::Evaluating, S::Completed, |doc| {
+        let ended = world.service.conversations().advance(&self.organization, id, S::Evaluating, S::Completed, |doc| {
             doc.body.metrics.push(slow);
         });
         ended.await.expect("an allowed step");

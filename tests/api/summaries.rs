@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ringer::service::Service;
+use ringer::service::Caller;
 use serde_json::{Value, json};
 
 use super::oracle::Oracle;
@@ -26,13 +26,13 @@ async fn a_run_is_summed_up_by_the_model_and_by_its_counters_without_one() {
     let world = World::with_model(model.clone()).await;
     let agent = json!({ "http_webhook": "http://127.0.0.1:9/hook" });
     let (simulation, result) = queue(&world, agent, json!({ "runs_per_digital_human": 2 }), json!({})).await;
-    let caller = Service::engine_caller(world.name("organization"));
+    let caller = Caller::engine(world.name("organization"));
     let item = async || {
         let id = simulation.parse().expect("an id");
-        world.service.simulation_runs(&caller, id).await.expect("runs").remove(0)
+        world.service.runs().simulation_runs(&caller, id).await.expect("runs").remove(0)
     };
     let run = item().await.id;
-    world.service.cancel_run(&caller, run, true).await.expect("cancelled");
+    world.service.runs().cancel_run(&caller, run, true).await.expect("cancelled");
     // Until the model has answered, and wherever it cannot, the counters stand there.
     assert_eq!(item().await.summary.as_deref(), Some("0 passed, 0 failed, 2 cancelled of 2"));
     world.work_off_with(Some(model.clone())).await;
@@ -52,9 +52,9 @@ async fn a_run_is_summed_up_by_the_model_and_by_its_counters_without_one() {
     // The model fails.
     let (other, _) = queue(&world, json!({ "http_webhook": "http://127.0.0.1:9/hook" }), json!({}), json!({})).await;
     let id: i64 = other.parse().expect("an id");
-    let run = world.service.simulation_runs(&caller, id).await.expect("runs").remove(0).id;
-    world.service.cancel_run(&caller, run, true).await.expect("cancelled");
+    let run = world.service.runs().simulation_runs(&caller, id).await.expect("runs").remove(0).id;
+    world.service.runs().cancel_run(&caller, run, true).await.expect("cancelled");
     world.work_off_with(Some(model)).await;
-    let run = world.service.simulation_runs(&caller, id).await.expect("runs").remove(0);
+    let run = world.service.runs().simulation_runs(&caller, id).await.expect("runs").remove(0);
     assert_eq!(run.summary.as_deref(), Some("0 passed, 0 failed, 1 cancelled of 1"));
 }

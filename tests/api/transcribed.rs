@@ -269,7 +269,7 @@ impl Recognizer for Slow {
                 tokio::task::yield_now().await;
             }
             service.clock().advance_ms(takes_ms);
-            service.end_late_evaluations(0).await.expect("it can be looked for");
+            service.evaluations().end_late_evaluations(0).await.expect("it can be looked for");
             hears.fetch_sub(1, Ordering::Relaxed);
             let (text, detected_language) = ("fine".to_owned(), DetectedLanguage::Unknown);
             match answers {

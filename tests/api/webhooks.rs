@@ -145,7 +145,7 @@ impl World {
             let clock = self.service.clock();
             clock.advance_ms((due_ms - clock.now_ms()).max(0));
             while let Some(outgoing) = queue.claim_event().await.expect("claims") {
-                self.service.deliver(outgoing).await.expect("settles");
+                self.service.watching().deliver(outgoing).await.expect("settles");
             }
         }
         self.work_off().await;

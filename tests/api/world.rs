@@ -142,7 +142,7 @@ impl World {
         let Some((workshop, workers)) = self.works.take() else { panic!("nothing works in this world") };
         workers.finish().await;
         meanwhile(self).await;
-        self.service.recover().await.expect("it recovers");
+        self.service.runs().recover().await.expect("it recovers");
         let workers = Workers::start(workshop.clone(), nobody_calls());
         self.works = Some((workshop, workers));
     }
@@ -172,10 +172,10 @@ impl World {
             ("read", "a", Scope::Read),
             ("foreign", "b", Scope::Admin),
         ] {
-            let key = service.create_key_in(organization, scope, name).await.expect("a key");
+            let key = service.library().create_key_in(organization, scope, name).await.expect("a key");
             names.insert(name, key.api_key);
         }
-        names.insert("organization", service.create_organization("a").await.expect("is there"));
+        names.insert("organization", service.library().create_organization("a").await.expect("is there"));
         let router = router(service.clone(), setup, CancellationToken::new(), Tasks::new());
         World { service, works: None, router, names, _folder: folder }
     }

@@ -139,8 +139,8 @@ impl House {
         let running = Arc::new(Running::default());
         let service = Service::new(store, clock, settings, running.clone());
         let service = service.with_model(model.clone());
-        service.bootstrap("default", KEY).await.expect("a key");
-        service.recover().await.expect("what is left of before is taken up");
+        service.library().bootstrap("default", KEY).await.expect("a key");
+        service.runs().recover().await.expect("what is left of before is taken up");
         let speech = Speech { synthesizer: Arc::new(FakeSynthesizer::default()), recognizer };
         let (engine, incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
         let workshop = Workshop {

@@ -29,16 +29,16 @@ async fn share_limits(location: Location) {
     });
     let first = &services[0];
     let agent = serde_json::from_value(json!({ "name": "Desk", "sip_uri": "sip:desk@127.0.0.1" })).expect("it fits");
-    let agent = first.add_agent(&caller, agent).await.expect("an agent").agent_id.to_string();
+    let agent = first.library().add_agent(&caller, agent).await.expect("an agent").agent_id.to_string();
     let simulation = serde_json::from_value(json!({ "agent_id": agent, "name": "Many" })).expect("it fits");
-    let simulation = first.create_simulation(&caller, simulation).await.expect("a simulation").simulation_id;
+    let simulation = first.library().create_simulation(&caller, simulation).await.expect("a simulation").simulation_id;
     let human = serde_json::from_value(json!({ "name": "Ann" })).expect("it fits");
-    first.create_digital_human(&caller, human, &[simulation]).await.expect("a Digital Human");
+    first.humans().create_digital_human(&caller, human, &[simulation]).await.expect("a Digital Human");
     let run = json!({ "simulation_id": simulation.to_string(), "runs_per_digital_human": RACERS });
-    let queued = first.queue_simulation_run(&caller, serde_json::from_value(run).expect("it fits")).await;
+    let queued = first.runs().queue_simulation_run(&caller, serde_json::from_value(run).expect("it fits")).await;
     let ids = queued.expect("a run").simulation_result_ids;
     let results: Vec<i64> = ids.iter().map(|id| id.parse().expect("a number")).collect();
-    first.admit().await.expect("admitted");
+    first.conversations().admit().await.expect("admitted");
     for (trunk, admitted, code) in [
         ("few", 7, "DIAL_CALLS_REFUSED"),
         ("slow", 5, "DIAL_RATE_REFUSED"),
@@ -50,7 +50,7 @@ async fn share_limits(location: Location) {
         assert_eq!(counts, expect, "{trunk}");
     }
     for service in services {
-        assert!(!service.dial_refusals().is_empty(), "both have refused some");
+        assert!(!service.placements().dial_refusals().is_empty(), "both have refused some");
         service.store().close().await;
     }
 }

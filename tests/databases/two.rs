@@ -137,7 +137,7 @@ async fn service(location: &Location, folder: &Path, clock: &Clock) -> Service {
 /// Returns two of them, and who may use both.
 pub(super) async fn two(location: &Location, folder: &Path, clock: &Clock) -> ([Service; 2], Caller) {
     let services = [service(location, folder, clock).await, service(location, folder, clock).await];
-    let caller = services[0].bootstrap("default", "a key").await.expect("a key");
+    let caller = services[0].library().bootstrap("default", "a key").await.expect("a key");
     (services, caller)
 }
 
@@ -149,15 +149,15 @@ fn a_page_key_ends_with_its_engine() {
         let clock = Clock::standing_at(START_MS);
         let ([first, second], _) = two(&location, folder.path(), &clock).await;
         for engine in [&first, &second] {
-            engine.recover().await.expect("it registers");
+            engine.runs().recover().await.expect("it registers");
         }
-        let (door, token) = first.page_door("default");
-        let key = first.open_page(&door, &token).await.expect("the token is good").api_key;
-        second.close_old_pages("default").await.expect("it can");
-        assert!(second.authenticate(&key).await.expect("it can").is_some(), "its engine works");
+        let (door, token) = first.library().page_door("default");
+        let key = first.library().open_page(&door, &token).await.expect("the token is good").api_key;
+        second.library().close_old_pages("default").await.expect("it can");
+        assert!(second.library().authenticate(&key).await.expect("it can").is_some(), "its engine works");
         first.store().close().await;
-        second.close_old_pages("default").await.expect("it can");
-        assert!(second.authenticate(&key).await.expect("it can").is_none(), "its engine is gone");
+        second.library().close_old_pages("default").await.expect("it can");
+        assert!(second.library().authenticate(&key).await.expect("it can").is_none(), "its engine is gone");
     });
 }
 
@@ -170,27 +170,37 @@ async fn leave_database(location: Location) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let clock = Clock::standing_at(START_MS);
     let ([first, second], caller) = two(&location, folder.path(), &clock).await;
-    assert_eq!((first.recover().await, second.recover().await), (Ok(0), Ok(0)));
+    assert_eq!((first.runs().recover().await, second.runs().recover().await), (Ok(0), Ok(0)));
     let spec = |body: Value| serde_json::from_value(body).expect("it fits");
     let agent = json!({ "name": "Desk", "sip_uri": "sip:desk@127.0.0.1" });
-    let agent =
-        first.add_agent(&caller, serde_json::from_value(agent).expect("it fits")).await.expect("an agent").agent_id;
+    let agent = first
+        .library()
+        .add_agent(&caller, serde_json::from_value(agent).expect("it fits"))
+        .await
+        .expect("an agent")
+        .agent_id;
     let simulation = json!({ "agent_id": agent.to_string(), "name": "Left" });
-    let simulation = first.create_simulation(&caller, serde_json::from_value(simulation).expect("it fits")).await;
+    let simulation =
+        first.library().create_simulation(&caller, serde_json::from_value(simulation).expect("it fits")).await;
     let simulation = simulation.expect("a simulation").simulation_id;
     let human = serde_json::from_value(json!({ "name": "Ann", "num_runs": 2 })).expect("it fits");
-    first.create_digital_human(&caller, human, &[simulation]).await.expect("a Digital Human");
-    let queued = first.queue_simulation_run(&caller, spec(json!({ "simulation_id": simulation.to_string() }))).await;
+    first.humans().create_digital_human(&caller, human, &[simulation]).await.expect("a Digital Human");
+    let queued =
+        first.runs().queue_simulation_run(&caller, spec(json!({ "simulation_id": simulation.to_string() }))).await;
     let ids: Vec<i64> =
         queued.expect("a run").simulation_result_ids.iter().map(|id| id.parse().expect("a number")).collect();
     for id in &ids {
         for step in [S::Initializing, S::Queued, S::Dispatched].windows(2) {
-            first.advance(&caller.organization, *id, step[0], step[1], |_| ()).await.expect("an allowed step");
+            first
+                .conversations()
+                .advance(&caller.organization, *id, step[0], step[1], |_| ())
+                .await
+                .expect("an allowed step");
         }
     }
-    let status = async |id: i64| second.result(&caller, id).await.expect("it is there").body.status;
+    let status = async |id: i64| second.runs().result(&caller, id).await.expect("it is there").body.status;
     let claimed = first.queue().claim(&["call"], 120_000).await.expect("it can").expect("a job");
-    assert_eq!(second.recover().await, Ok(0), "the first still works");
+    assert_eq!(second.runs().recover().await, Ok(0), "the first still works");
     assert_eq!(
         second.queue().claim(&["call"], 120_000).await.expect("it can").map(|job| job.id != claimed.id),
         Some(true)
@@ -200,12 +210,12 @@ async fn leave_database(location: Location) {
     // The first is gone; the second goes on, and takes its job when the claim ends.
     first.store().close().await;
     clock.advance_ms(120_001);
-    second.end_abandoned(&caller.organization, ids[0]).await.expect("it can");
+    second.conversations().end_abandoned(&caller.organization, ids[0]).await.expect("it can");
     assert_eq!((status(ids[0]).await, status(ids[1]).await), (S::SystemError, S::Dispatched));
-    let result = second.result(&caller, ids[0]).await.expect("it is there").body;
+    let result = second.runs().result(&caller, ids[0]).await.expect("it is there").body;
     assert_eq!(result.error_code, Some(ErrorCode::EngineRestarted));
     // Alone after a start, it ends at once what is left.
-    assert_eq!(second.recover().await, Ok(1));
+    assert_eq!(second.runs().recover().await, Ok(1));
     assert_eq!(status(ids[1]).await, S::SystemError);
     assert!(second.queue().claim(&["call"], 120_000).await.expect("it can").is_some(), "no claim is left");
 }
@@ -219,7 +229,7 @@ async fn repeat_requests(location: Location) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let (clock, slow) = (Clock::standing_at(START_MS), Slow::new());
     let first = service(&location, folder.path(), &clock).await.with_model(Some(slow.clone()));
-    first.bootstrap("default", "a key").await.expect("a key");
+    first.library().bootstrap("default", "a key").await.expect("a key");
     let second = service(&location, folder.path(), &clock).await;
     let [first, second] =
         [first, second].map(|service| router(service, Setup::default(), CancellationToken::new(), Tasks::new()));
@@ -258,7 +268,7 @@ async fn broken_off(location: Location) {
     let (clock, stuck, quick) = (Clock::standing_at(START_MS), Slow::new(), Slow::new());
     quick.let_go.notify_one();
     let second = service(&location, folder.path(), &clock).await.with_model(Some(quick));
-    second.bootstrap("default", "a key").await.expect("a key");
+    second.library().bootstrap("default", "a key").await.expect("a key");
     let second = router(second, Setup::default(), CancellationToken::new(), Tasks::new());
     // An engine that ends with its runtime leaves the state of a killed process: connections closed in the middle of work.
     let end = CancellationToken::new();
@@ -316,7 +326,7 @@ async fn taken_over(location: Location) {
         |key: &'static str| RequestKey { organization: &caller.organization, route: "POST /v1/create-folder", key };
     let seen = async |by: &Service, key, hash| by.store().begin_request(of(key), hash, START_MS).await.expect("seen");
     let carry = async |by: &Service, key, name| {
-        Carried::new(of(key), 200).carry(by.create_folder(&caller, spec(name))).await.map(|made| made.name)
+        Carried::new(of(key), 200).carry(by.library().create_folder(&caller, spec(name))).await.map(|made| made.name)
     };
     for key in ["idle", "other body", "begun", "answered"] {
         assert_eq!(seen(&first, key, "h").await, Seen::First, "{key}");
@@ -340,7 +350,7 @@ async fn taken_over(location: Location) {
     // Both lose the connection that tells of them, and the second has it again.
     server.rows(&cut, &[]).await.expect("they are ended");
     until_connected(&location, 0).await;
-    second.stay().await.expect("it is connected again");
+    second.runs().stay().await.expect("it is connected again");
     assert_eq!(seen(&second, "idle", "h").await, Seen::First);
     assert_eq!(seen(&second, "other body", "x").await, Seen::First);
     assert_eq!(seen(&second, "begun", "h").await, Seen::Left);
@@ -351,7 +361,7 @@ async fn taken_over(location: Location) {
     first.store().finish_request(of("idle"), 409, "{}").await.expect("it is not its answer");
     first.store().abandon_request(of("idle")).await.expect("it is not its request");
     assert_eq!(carry(&second, "idle", "late").await, Ok("late".to_owned()), "what the first did was undone");
-    first.stay().await.expect("it is connected again");
+    first.runs().stay().await.expect("it is connected again");
     assert!(matches!(seen(&first, "idle", "h").await, Seen::Answered { status: 200, .. }));
     assert_eq!(seen(&first, "other body", "x").await, Seen::Running);
     assert_eq!(seen(&first, "again", "h").await, Seen::First);
@@ -395,7 +405,7 @@ async fn given_up(location: Location) {
     let ([first, second], caller) = two(&location, folder.path(), &clock).await;
     let writing = second.store().org(&caller.organization).write().await.expect("it can");
     let agent = || serde_json::from_value(json!({ "name": "Desk" })).expect("it fits");
-    let mut giving_up = Box::pin(first.add_agent(&caller, agent()));
+    let mut giving_up = Box::pin(first.library().add_agent(&caller, agent()));
     let server = Database::open(location).await.expect("the database opens");
     let mut server = server.reader().await.expect("it can be read");
     let waiting = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
@@ -406,7 +416,11 @@ async fn given_up(location: Location) {
     }
     drop(giving_up);
     drop(writing);
-    let next = tokio::time::timeout(std::time::Duration::from_secs(60), second.add_agent(&caller, agent()));
+    let next = tokio::time::timeout(std::time::Duration::from_secs(60), second.library().add_agent(&caller, agent()));
     next.await.expect("the lock is free").expect("an agent");
-    assert_eq!(second.all_agents(&caller).await.expect("they can be read").len(), 1, "what was given up was not done");
+    assert_eq!(
+        second.library().all_agents(&caller).await.expect("they can be read").len(),
+        1,
+        "what was given up was not done"
+    );
 }

@@ -52,7 +52,7 @@ impl Before {
         let store = Store::open(location.clone(), vault).await.expect("the database opens");
         let settings = Settings::new(folder.path());
         let service = Service::new(store, Clock::standing_at(NOW_MS), settings, Arc::new(NoLiveCalls));
-        assert_eq!(service.recover().await, Ok(0), "nothing was at work");
+        assert_eq!(service.runs().recover().await, Ok(0), "nothing was at work");
         Upkeep::new(service.clone()).work_off().await.expect("the work can be done");
         let router = router(service.clone(), Setup::default(), CancellationToken::new(), Tasks::new());
         Before { service, router, location, folder }

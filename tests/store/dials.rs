@@ -37,7 +37,7 @@ pub async fn race(services: &[Service], caller: &Caller, results: &[i64], trunk:
     for (result, service) in results.iter().copied().zip(services.iter().cycle().cloned()) {
         let (told, organization, outgoing) = (told.clone(), caller.organization.clone(), outgoing(trunk));
         tasks.spawn("dial", async move {
-            let admitted = service.admit_outgoing(&organization, result, &outgoing).await;
+            let admitted = service.placements().admit_outgoing(&organization, result, &outgoing).await;
             told.send(admitted).await.expect("it is waited for");
         });
     }
@@ -72,7 +72,7 @@ async fn a_thousand_dials_at_once_exceed_no_limit() {
     f.service = Service::new(f.service.store().clone(), f.clock.clone(), settings, f.live.clone());
     let (_, simulation, _) = f.booth(json!({}), 1).await;
     let (_, results) = f.run(simulation, json!({ "runs_per_digital_human": RACERS })).await;
-    f.service.admit().await.expect("admitted");
+    f.service.conversations().admit().await.expect("admitted");
     let services = [f.service.clone()];
     let raced = async |results: &[i64], trunk: &str| race(&services, &f.caller, results, trunk).await;
     let expect = |admitted: usize, code: &str, refused: usize| {
@@ -89,14 +89,18 @@ async fn a_thousand_dials_at_once_exceed_no_limit() {
     assert_eq!(raced(&results, "short").await, expect(11, "DIAL_MINUTES_REFUSED", RACERS - 11));
     // 28 of the organization's 39 reservations of ten minutes are taken, and as many of its 40 calls.
     assert_eq!(raced(&results, "open").await, expect(11, "DIAL_MINUTES_REFUSED", RACERS - 11));
-    let refused = f.service.dial_refusals().into_values().sum::<u64>() as usize;
+    let refused = f.service.placements().dial_refusals().into_values().sum::<u64>() as usize;
     assert_eq!(refused, 6 * RACERS - 39);
     // The calls of a result that ends are over, and their minutes given back.
     for id in &results {
-        f.service.advance(&organization, *id, S::Queued, S::Cancelled, |_| ()).await.expect("cancelled");
+        f.service
+            .conversations()
+            .advance(&organization, *id, S::Queued, S::Cancelled, |_| ())
+            .await
+            .expect("cancelled");
     }
     let (_, results) = f.run(simulation, json!({ "runs_per_digital_human": 50 })).await;
-    f.service.admit().await.expect("admitted");
+    f.service.conversations().admit().await.expect("admitted");
     f.clock.advance_ms(1000);
     let all = race(&[f.service.clone()], &f.caller, &results, "open").await;
     assert_eq!(all, expect(39, "DIAL_MINUTES_REFUSED", 11));
@@ -127,7 +131,8 @@ async fn a_call_to_a_number_of_a_trunk_is_for_whoever_listens_on_it() {
         ("+15550002222", "+15550003333", None),
         ("ringer", "dh-1-00000000", None),
     ] {
-        let leg: Option<InboundAddress> = match f.service.reached_by(called, to).await.expect("it can be asked") {
+        let leg: Option<InboundAddress> = match f.service.runs().reached_by(called, to).await.expect("it can be asked")
+        {
             Reached::Address(leg) => Some(leg),
             Reached::Busy | Reached::Nobody => None,
         };

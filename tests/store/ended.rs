@@ -14,7 +14,8 @@ impl Fixture {
         let (_, simulation, _) = self.booth(json!({}), 1).await;
         let (_, ids) = self.run(simulation, json!({})).await;
         for step in [S::Initializing, S::Queued, S::Dispatched].windows(2) {
-            let moved = self.service.advance(&self.caller.organization, ids[0], step[0], step[1], |_| {}).await;
+            let moved =
+                self.service.conversations().advance(&self.caller.organization, ids[0], step[0], step[1], |_| {}).await;
             moved.expect("an allowed step");
         }
         (ids[0], records_of(&self.caller.organization, ids[0]))
@@ -52,18 +53,18 @@ async fn a_conversation_is_stored_by_the_next_start() {
     let mut f = Fixture::on_file().await;
     let (id, ended) = f.with_records().await;
     f.rename("results", "away");
-    f.service.store_ended(ended, None).await.expect("it is kept");
+    f.service.conversations().store_ended(ended, None).await.expect("it is kept");
     assert!(f.has_kept(id));
-    assert_eq!(f.service.restore_ended().await, Ok(0), "the database is still away");
+    assert_eq!(f.service.conversations().restore_ended().await, Ok(0), "the database is still away");
     assert!(f.has_kept(id));
     f.rename("away", "results");
     f.reopen().await;
-    assert_eq!(f.service.recover().await, Ok(0), "nothing was interrupted");
-    let body = f.service.result(&f.caller, id).await.expect("it is there").body;
+    assert_eq!(f.service.runs().recover().await, Ok(0), "nothing was interrupted");
+    let body = f.service.runs().result(&f.caller, id).await.expect("it is there").body;
     assert_eq!((body.status, body.error_code, body.duration_ms), (S::ConversationEnded, None, Some(8000)));
     assert_eq!(body.start_time.map(|at| at.0), Some(super::START_MS + 1000));
     assert_eq!(body.metadata["warnings"], json!(["it was windy"]));
-    let timeline = f.service.timeline(&f.caller, id).await.expect("it is stored").events;
+    let timeline = f.service.conversations().timeline(&f.caller, id).await.expect("it is stored").events;
     assert_eq!(timeline.as_array().map(Vec::len), Some(1));
     assert!(!f.has_kept(id));
     let claimed = f.service.queue().claim(&["evaluate"], 1000).await.expect("claims");
@@ -76,10 +77,10 @@ async fn records_of_an_earlier_attempt_are_not_stored() {
     let (id, mut ended) = f.with_records().await;
     ended.attempt = 2;
     f.rename("results", "away");
-    f.service.store_ended(ended, None).await.expect("it is kept");
+    f.service.conversations().store_ended(ended, None).await.expect("it is kept");
     f.rename("away", "results");
-    assert_eq!(f.service.restore_ended().await, Ok(1));
-    assert_eq!(f.service.status_of(&f.caller.organization, id).await, Ok(S::Dispatched));
+    assert_eq!(f.service.conversations().restore_ended().await, Ok(1));
+    assert_eq!(f.service.conversations().status_of(&f.caller.organization, id).await, Ok(S::Dispatched));
     assert!(!f.has_kept(id));
 }
 
@@ -89,7 +90,7 @@ async fn status_after(gives_back: bool) -> (S, Option<ErrorCode>) {
     let (id, ended) = f.with_records().await;
     std::fs::write(f.folder.path().join("ended"), "no folder").expect("it is written");
     f.rename("timelines", "away");
-    let mut stored = std::pin::pin!(f.service.store_ended(ended, None));
+    let mut stored = std::pin::pin!(f.service.conversations().store_ended(ended, None));
     for round in 0.. {
         tokio::select! {
             done = &mut stored => {
@@ -101,7 +102,7 @@ async fn status_after(gives_back: bool) -> (S, Option<ErrorCode>) {
             },
         }
     }
-    let body = f.service.result(&f.caller, id).await.expect("it is there").body;
+    let body = f.service.runs().result(&f.caller, id).await.expect("it is there").body;
     (body.status, body.error_code)
 }
 

@@ -34,7 +34,7 @@ impl Fixture {
 
     /// Does what the worker of call jobs does with every result that is due, and answers what came of it.
     pub(super) async fn turns(&self) -> Vec<(i64, Turn)> {
-        self.service.admit().await.expect("admitted");
+        self.service.conversations().admit().await.expect("admitted");
         let queue = self.service.queue();
         let mut turns = vec![];
         while let Some(claimed) = queue.claim(&["call"], 1000).await.expect("claims") {
@@ -47,12 +47,13 @@ impl Fixture {
 
     /// Returns the same of text jobs between two numbers.
     async fn written_turns(&self, numbers: [&str; 2]) -> Vec<(i64, bool)> {
-        self.service.admit().await.expect("admitted");
+        self.service.conversations().admit().await.expect("admitted");
         let queue = self.service.queue();
         let mut turns = vec![];
         while let Some(claimed) = queue.claim(&["text"], 1000).await.expect("claims") {
             let id = claimed.job::<CallJob>().expect("a text job").result_id;
-            let turn = self.service.take_written_turn(&self.caller.organization, id, Some(numbers)).await;
+            let turn =
+                self.service.conversations().take_written_turn(&self.caller.organization, id, Some(numbers)).await;
             turns.push((id, turn.expect("a turn")));
             queue.finish_job(&claimed).await.expect("done");
         }
@@ -60,12 +61,12 @@ impl Fixture {
     }
 
     async fn turn(&self, id: i64) -> Turn {
-        self.service.take_turn(&self.caller.organization, id).await.expect("a turn")
+        self.service.conversations().take_turn(&self.caller.organization, id).await.expect("a turn")
     }
 
     /// Returns the leg that waits at an address; `None` if nobody does.
     pub(super) async fn leg(&self, user: &str) -> Option<InboundAddress> {
-        match self.service.receiver_of(user).await.expect("it can be asked") {
+        match self.service.runs().receiver_of(user).await.expect("it can be asked") {
             Reached::Address(leg) => Some(leg),
             Reached::Busy | Reached::Nobody => None,
         }
@@ -73,7 +74,7 @@ impl Fixture {
 
     pub(super) async fn answer(&self, leg: &InboundAddress) -> Option<i64> {
         let about: Object = map(json!({ "from": "sip:agent@h" }));
-        self.service.take_call(leg, about).await.expect("it can be taken").map(|job| job.result_id)
+        self.service.runs().take_call(leg, about).await.expect("it can be taken").map(|job| job.result_id)
     }
 
     pub(super) async fn work_off(&self) -> usize {
@@ -81,7 +82,7 @@ impl Fixture {
     }
 
     pub(super) async fn error(&self, id: i64) -> (S, Option<String>, Option<String>) {
-        let body = self.service.result(&self.caller, id).await.expect("it").body;
+        let body = self.service.runs().result(&self.caller, id).await.expect("it").body;
         (body.status, body.error_code.map(|code| code.to_string()), body.error_message)
     }
 }
@@ -95,9 +96,9 @@ async fn calls_to_a_registered_number_reach_its_holder_alone() {
     let (_, ids) = f.run(simulation, json!({})).await;
     assert_eq!(f.turns().await, [(ids[0], Turn::Listens)]);
     assert!(f.leg("+15550001111").await.is_some());
-    let other = f.service.bootstrap("second", "key of the second").await.expect("a key");
+    let other = f.service.library().bootstrap("second", "key of the second").await.expect("a key");
     let spec = |number: &str| serde_json::from_value(json!({ "phone_number": number })).expect("it fits");
-    let refused = f.service.add_phone_number(&other, spec("+15550001111")).await;
+    let refused = f.service.library().add_phone_number(&other, spec("+15550001111")).await;
     assert_eq!(refused, Err(Error::Conflict("Phone number is in use by another organization".into())));
     // Two engines may do both at the same time; the row is written as the other one would.
     databases::run(
@@ -109,12 +110,12 @@ async fn calls_to_a_registered_number_reach_its_holder_alone() {
         ),
     )
     .await;
-    assert_eq!(f.service.receiver_of("+15550001111").await, Ok(Reached::Nobody));
-    f.service.hangup(&f.caller, ids[0]).await.expect("taken back");
+    assert_eq!(f.service.runs().receiver_of("+15550001111").await, Ok(Reached::Nobody));
+    f.service.runs().hangup(&f.caller, ids[0]).await.expect("taken back");
     // Whoever comes later does not listen on it at all.
     let (_, later) = f.run(simulation, json!({})).await;
     f.turns().await;
-    let body = f.service.result(&f.caller, later[0]).await.expect("it").body;
+    let body = f.service.runs().result(&f.caller, later[0]).await.expect("it").body;
     assert_eq!(
         body.error_code.map(|code| code.to_string()).as_deref(),
         Some("ALWAYS_ON_PHONE_IN_USE"),
@@ -137,31 +138,31 @@ async fn an_address_is_held_by_one_result_at_a_time() {
     let (_, later) = f.run(other, json!({})).await;
     assert_eq!(f.turns().await, [(later[0], Turn::Waits)], "the number is another run's");
     assert_eq!(f.status(later[0]).await, S::Queued);
-    let at = f.service.result(&f.caller, ids[0]).await.expect("it").body.metadata["listening"].clone();
+    let at = f.service.runs().result(&f.caller, ids[0]).await.expect("it").body.metadata["listening"].clone();
     assert_eq!(at["phone_number"], "+15550001111");
     let user = at["sip_uri"].as_str().and_then(|uri| uri.strip_prefix("sip:")?.split('@').next()).expect("a user");
     for address in [user, "+15550001111", "15550001111"] {
         assert!(f.leg(address).await.is_some(), "{address}");
     }
     for address in ["", "+15550002222", "dh-1-00000000", "in order: 1"] {
-        assert_eq!(f.service.receiver_of(address).await, Ok(Reached::Nobody), "{address}");
+        assert_eq!(f.service.runs().receiver_of(address).await, Ok(Reached::Nobody), "{address}");
     }
     let leg = f.leg(user).await.expect("it listens");
     assert_eq!(f.answer(&leg).await, Some(ids[0]));
     assert_eq!(f.answer(&leg).await, None, "it has been taken");
-    assert_eq!(f.service.receiver_of(user).await, Ok(Reached::Busy));
+    assert_eq!(f.service.runs().receiver_of(user).await, Ok(Reached::Busy));
     assert_eq!(f.turns().await, [], "the first still talks");
     f.walk(ids[0], &TO_END[1..]).await;
     assert_eq!(f.turns().await, [(ids[1], Turn::Listens)], "who has waited longest");
     // Taken back while it listens: its number goes on to the other run.
-    f.service.hangup(&f.caller, ids[1]).await.expect("hung up");
+    f.service.runs().hangup(&f.caller, ids[1]).await.expect("hung up");
     assert_eq!(f.turns().await, [(later[0], Turn::Listens)]);
     // A cancelled run leaves nothing behind, waiting or listening: who was let go on by another's end does not begin.
-    assert_eq!(f.service.cancel_run(&f.caller, run, false).await.expect("cancelled").cancelled, 2);
+    assert_eq!(f.service.runs().cancel_run(&f.caller, run, false).await.expect("cancelled").cancelled, 2);
     assert!(f.turns().await.iter().all(|(_, turn)| *turn == Turn::Waits));
     assert_eq!((f.status(ids[2]).await, f.status(ids[3]).await), (S::Cancelled, S::Cancelled));
-    f.service.hangup(&f.caller, later[0]).await.expect("hung up");
-    assert_eq!(f.service.receiver_of("+15550001111").await, Ok(Reached::Nobody));
+    f.service.runs().hangup(&f.caller, later[0]).await.expect("hung up");
+    assert_eq!(f.service.runs().receiver_of("+15550001111").await, Ok(Reached::Nobody));
 }
 
 #[tokio::test]
@@ -170,7 +171,7 @@ async fn a_sequential_run_keeps_its_order() {
     let humans = [json!({}), json!({}), json!({})];
     let (simulation, _) = f.callers(json!({}), json!({ "sequential_calling": true }), &humans).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    f.service.admit_one(&f.caller.organization, ids[1]).await.expect("admitted");
+    f.service.conversations().admit_one(&f.caller.organization, ids[1]).await.expect("admitted");
     assert_eq!(f.turn(ids[1]).await, Turn::Waits, "the first comes first, whoever asks first");
     f.turns().await;
     let states = async || (f.status(ids[0]).await, f.status(ids[1]).await, f.status(ids[2]).await);
@@ -178,7 +179,7 @@ async fn a_sequential_run_keeps_its_order() {
     f.walk(ids[0], TO_END).await;
     f.turns().await;
     assert_eq!(states().await, (S::ConversationEnded, S::Ready, S::Queued));
-    f.service.hangup(&f.caller, ids[1]).await.expect("hung up");
+    f.service.runs().hangup(&f.caller, ids[1]).await.expect("hung up");
     f.turns().await;
     assert_eq!(states().await, (S::ConversationEnded, S::Cancelled, S::Ready));
 }
@@ -210,7 +211,7 @@ async fn two_numbers_write_one_conversation_whoever_lets_it_begin() {
     assert_eq!(f.written_turns(numbers).await, [(steps[0], true)]);
     let (_, later) = f.run(other, json!({})).await;
     assert_eq!(f.written_turns(numbers).await, [(later[0], false)]);
-    let waiting = f.service.result(&f.caller, later[0]).await.expect("it");
+    let waiting = f.service.runs().result(&f.caller, later[0]).await.expect("it");
     assert_eq!((waiting.body.status, waiting.queue_reason), (S::Queued, Some(QueueReason::AddressInUse)));
     f.walk(steps[0], TO_END).await;
     assert_eq!(f.written_turns(numbers).await, [(later[0], true)]);
@@ -264,11 +265,11 @@ async fn what_is_ready_outlives_a_restart() {
     let (_, ids) = f.run(simulation, json!({})).await;
     f.turns().await;
     f.reopen().await;
-    assert_eq!(f.service.recover().await, Ok(0));
+    assert_eq!(f.service.runs().recover().await, Ok(0));
     let leg = f.leg("+15550001111").await.expect("it still listens");
     assert_eq!(f.answer(&leg).await, Some(ids[0]));
     f.reopen().await;
-    assert_eq!(f.service.recover().await, Ok(1));
+    assert_eq!(f.service.runs().recover().await, Ok(1));
     assert_eq!(f.error(ids[0]).await.1.as_deref(), Some("ENGINE_RESTARTED"));
     assert_eq!(f.turns().await, [(ids[1], Turn::Listens)], "who has waited for it goes on");
 }
@@ -303,7 +304,7 @@ async fn an_owner_is_asked_three_times() {
     assert_eq!(f.error(ids[0]).await, expect);
     let seen = owner.requests();
     assert_eq!(seen.len(), 3);
-    let body = f.service.result(&f.caller, ids[0]).await.expect("it").body;
+    let body = f.service.runs().result(&f.caller, ids[0]).await.expect("it").body;
     let agent = body.agent_id;
     let uri = body.metadata["listening"]["sip_uri"].clone();
     let expect = json!({
@@ -311,7 +312,7 @@ async fn an_owner_is_asked_three_times() {
         "run": [simulation, agent, ids[0].to_string()], "names": format!("Desk Simulation {simulation}"),
         "intent": "book", "sip": uri, "{{agent.id}}": "{{nothing}}",
     });
-    let key = f.service.get_http_webhook_key(&f.caller, Some(&spec(json!(agent.to_string()))), None).await;
+    let key = f.service.library().get_http_webhook_key(&f.caller, Some(&spec(json!(agent.to_string()))), None).await;
     let key = key.expect("a key").signing_key;
     for request in seen {
         assert_eq!((request.path.as_str(), request.json()), ("/go", expect.clone()));
@@ -333,7 +334,8 @@ async fn an_owner_that_was_asked_or_has_called_is_asked_no_more() {
     f.turns().await;
     assert_eq!(f.work_off().await, 2);
     let first = owner.requests().remove(0);
-    let uri = f.service.result(&f.caller, ids[0]).await.expect("it").body.metadata["listening"]["sip_uri"].clone();
+    let uri =
+        f.service.runs().result(&f.caller, ids[0]).await.expect("it").body.metadata["listening"]["sip_uri"].clone();
     let expect = json!({ "phone_number": "+15550001111", "sip_uri": uri, "sim_conversation_id": ids[0].to_string() });
     assert_eq!(first.json(), expect);
     assert_eq!(first.headers.get("x-svc-signature"), None, "the agent has no key");
@@ -395,22 +397,22 @@ async fn steps_of_a_journey_are_called_or_call() {
     let leg = f.leg("+15550001111").await.expect("it listens");
     assert!(leg.unresponsive);
     for _ in 0..2 {
-        f.service.note_unanswered(&leg, map(json!({ "from": "sip:agent@h" }))).await.expect("noted");
+        f.service.runs().note_unanswered(&leg, map(json!({ "from": "sip:agent@h" }))).await.expect("noted");
     }
     f.clock.advance_ms(60_000);
     f.work_off().await;
-    let body = f.service.result(&f.caller, ids[2]).await.expect("it").body;
+    let body = f.service.runs().result(&f.caller, ids[2]).await.expect("it").body;
     let calls = body.metadata["unanswered_calls"].as_array().expect("a list").clone();
     assert_eq!((body.status, calls.len()), (S::ConversationEnded, 2));
     f.walk(ids[2], &[S::Evaluating]).await;
-    let given = f.service.to_judge(&f.caller.organization, ids[2]).await.expect("it is there");
+    let given = f.service.evaluations().to_judge(&f.caller.organization, ids[2]).await.expect("it is there");
     let attempt = |call: &Value| {
         let at = call["at"].as_str().expect("a time");
         format!("{at}: a call from sip:agent@h, not answered")
     };
     assert_eq!(given.attempts, calls.iter().map(attempt).collect::<Vec<_>>());
     assert_eq!(given.success_criteria, "It calls twice.");
-    let called = f.service.to_judge(&f.caller.organization, ids[0]).await.expect("it is there");
+    let called = f.service.evaluations().to_judge(&f.caller.organization, ids[0]).await.expect("it is there");
     assert!(called.attempts.is_empty(), "who would have answered: {:?}", called.attempts);
     let done = f.judge(ids[2], json!({})).await.body;
     assert_eq!((done.status, done.evaluations[0].goal_success), (S::Completed, None));
@@ -436,10 +438,10 @@ async fn a_journey_may_stop_where_it_fails() {
         f.human(json!({ "journey_steps": steps }), &[simulation]).await;
         let (run, ids) = f.run(simulation, json!({})).await;
         f.walk(ids[0], &[S::Queued, S::Dispatched, S::NoAnswer]).await;
-        f.service.admit().await.expect("admitted");
+        f.service.conversations().admit().await.expect("admitted");
         let states = [f.status(ids[0]).await, f.status(ids[1]).await, f.status(ids[2]).await];
         assert_eq!(states, expect, "stops: {stops}");
-        let run = f.service.run_results(&f.caller, run).await.expect("it").simulation_run;
+        let run = f.service.runs().run_results(&f.caller, run).await.expect("it").simulation_run;
         assert_eq!(run.status.as_str(), if stops { "COMPLETED" } else { "RUNNING" });
     }
 }
@@ -455,6 +457,6 @@ async fn who_comes_next_does_not_wait_for_a_step_that_will_not_be_held() {
     assert_eq!(f.turns().await, [(ids[0], Turn::Dials), (ids[2], Turn::Waits)]);
     f.walk(ids[0], &[S::Dispatched, S::NoAnswer]).await;
     assert_eq!(f.turns().await, [], "the pause before the second step, which comes first");
-    f.service.delete_digital_human(&f.caller, humans[0]).await.expect("deleted");
+    f.service.humans().delete_digital_human(&f.caller, humans[0]).await.expect("deleted");
     assert_eq!((f.status(ids[1]).await, f.turns().await), (S::Cancelled, vec![(ids[2], Turn::Dials)]));
 }

@@ -7,7 +7,7 @@ use ringer::model::run::{QueueSpec, RunItem};
 use ringer::model::status::{Outcome, ResultStatus as S, RunOutcome, RunStatus};
 use ringer::model::transcript::Transcript;
 use ringer::queue::{CallJob, EvaluateJob};
-use ringer::service::{Judged, Service};
+use ringer::service::{Judged, recording_link};
 use ringer_media::call::EndReason;
 use ringer_media::recording::{Layout, wav_header};
 use ringer_media::seed::Seed;
@@ -23,22 +23,22 @@ impl Fixture {
         for to in path {
             self.clock.advance_ms(1000);
             let from = self.status(id).await;
-            let walked = self.service.advance(&self.caller.organization, id, from, *to, |_| {}).await;
+            let walked = self.service.conversations().advance(&self.caller.organization, id, from, *to, |_| {}).await;
             walked.unwrap_or_else(|error| panic!("{} to {}: {error}", from.as_str(), to.as_str()));
         }
     }
 
     pub(super) async fn status(&self, id: i64) -> S {
-        self.service.result(&self.caller, id).await.expect("the result").body.status
+        self.service.runs().result(&self.caller, id).await.expect("the result").body.status
     }
 
     pub(super) async fn judge(&self, id: i64, evaluation: Value) -> ResultDoc {
         let judged = Judged { evaluation: spec(evaluation), ..Judged::default() };
-        self.service.store_evaluation(&self.caller.organization, id, judged).await.expect("stored").doc
+        self.service.evaluations().store_evaluation(&self.caller.organization, id, judged).await.expect("stored").doc
     }
 
     async fn item(&self, simulation: i64) -> RunItem {
-        self.service.simulation_runs(&self.caller, simulation).await.expect("runs").remove(0)
+        self.service.runs().simulation_runs(&self.caller, simulation).await.expect("runs").remove(0)
     }
 }
 
@@ -49,7 +49,7 @@ async fn a_run_has_a_result_for_every_repetition_with_its_own_seed() {
     let twice = f.human(json!({"num_runs": 2}), &[simulation]).await;
     let (run, results) = f.run(simulation, json!({})).await;
     assert_eq!(results.len(), 2 + 4);
-    let read = f.service.run_results(&f.caller, run).await.expect("the run");
+    let read = f.service.runs().run_results(&f.caller, run).await.expect("the run");
     let body = &read.simulation_results[0].body;
     assert_eq!((body.status, body.status_history.len(), body.attempt), (S::Initializing, 1, 1));
     assert_eq!((body.agent_id, body.simulation_id, body.simulation_run_id), (agent, simulation, run));
@@ -99,10 +99,10 @@ async fn what_cannot_be_queued_is_told() {
     ] {
         let mut full = map(json!({"simulation_id": simulation.to_string()}));
         full.extend(map(body.clone()));
-        let queued = f.service.queue_simulation_run(&f.caller, spec::<QueueSpec>(full.into())).await;
+        let queued = f.service.runs().queue_simulation_run(&f.caller, spec::<QueueSpec>(full.into())).await;
         assert_eq!(refusal(queued), expect, "{body}");
     }
-    assert_eq!(f.service.simulation_runs(&f.caller, simulation).await.expect("runs").len(), 2);
+    assert_eq!(f.service.runs().simulation_runs(&f.caller, simulation).await.expect("runs").len(), 2);
 }
 
 #[tokio::test]
@@ -111,11 +111,11 @@ async fn a_result_moves_only_as_allowed() {
     let (_, simulation, _) = f.booth(json!({}), 1).await;
     let (_, results) = f.run(simulation, json!({})).await;
     let id = results[0];
-    let go = |from, to| f.service.advance(&f.caller.organization, id, from, to, |_| {});
+    let go = |from, to| f.service.conversations().advance(&f.caller.organization, id, from, to, |_| {});
     assert!(matches!(go(S::Queued, S::Dispatched).await, Err(Error::Conflict(_))), "it is not there");
     assert!(matches!(go(S::Initializing, S::Running).await, Err(Error::Conflict(_))), "not allowed");
     f.walk(id, TO_EVALUATION).await;
-    let body = f.service.result(&f.caller, id).await.expect("it").body;
+    let body = f.service.runs().result(&f.caller, id).await.expect("it").body;
     let history: Vec<S> = body.status_history.iter().map(|change| change.status).collect();
     assert_eq!(history, [&[S::Initializing], TO_EVALUATION].concat());
     let times: Vec<i64> = body.status_history.iter().map(|change| change.at.0).collect();
@@ -145,7 +145,7 @@ async fn the_last_result_completes_the_run() {
     let counters = item.counters;
     assert_eq!((counters.tests_completed, counters.tests_not_evaluated), (4, 1));
     assert!(item.completed_at.is_some());
-    let read = f.service.run_results(&f.caller, run).await.expect("the run");
+    let read = f.service.runs().run_results(&f.caller, run).await.expect("the run");
     let outcomes: Vec<_> = read.simulation_results.iter().map(|result| result.body.outcome).collect();
     let expect = [Outcome::Passed, Outcome::Failed, Outcome::Cancelled, Outcome::NotEvaluated];
     assert_eq!(outcomes, expect.map(Some));
@@ -166,7 +166,7 @@ async fn a_broken_conversation_ends_by_its_code() {
         f.walk(ids[0], TO_EVALUATION).await;
         let organization = &f.caller.organization;
         let fail = |doc: &mut ResultDoc| code.into_iter().for_each(|code| doc.body.fail(code.into(), "why"));
-        f.service.amend(organization, ids[0], fail).await.expect("amended");
+        f.service.conversations().amend(organization, ids[0], fail).await.expect("amended");
         assert_eq!(f.judge(ids[0], json!({"goal_success": true})).await.body.status, expect, "{code:?}");
     }
 }
@@ -178,7 +178,11 @@ async fn tool_calls_posted_late_are_judged_again() {
     f.human(json!({"expected_tool_calls": [{"name": "book", "parameters": {"day": "Tue"}}]}), &[simulation]).await;
     let (_, ids) = f.run(simulation, json!({})).await;
     f.walk(ids[0], TO_EVALUATION).await;
-    f.service.amend(&f.caller.organization, ids[0], |doc| doc.note("codec", json!("PCMU"))).await.expect("amended");
+    f.service
+        .conversations()
+        .amend(&f.caller.organization, ids[0], |doc| doc.note("codec", json!("PCMU")))
+        .await
+        .expect("amended");
     assert_eq!(f.judge(ids[0], json!({})).await.body.outcome, Some(Outcome::Failed));
     assert_eq!(f.item(simulation).await.counters.tests_failed, 1);
     let update = json!({
@@ -186,10 +190,11 @@ async fn tool_calls_posted_late_are_judged_again() {
         "tool_calls": [{"name": "book", "start_offset_ms": 10, "parameters": {"day": "Tue", "n": 1}}],
         "events": [{"title": "e", "start_offset_ms": 1}], "metadata": {"codec": "mine", "k": 1},
     });
-    let answer = f.service.update_result(&f.caller, spec::<UpdateResultSpec>(update.clone())).await.expect("updated");
+    let answer =
+        f.service.runs().update_result(&f.caller, spec::<UpdateResultSpec>(update.clone())).await.expect("updated");
     assert_eq!(answer.message, "Simulation result updated");
-    f.service.update_result(&f.caller, spec::<UpdateResultSpec>(update)).await.expect("updated");
-    let body = f.service.result(&f.caller, ids[0]).await.expect("it").body;
+    f.service.runs().update_result(&f.caller, spec::<UpdateResultSpec>(update)).await.expect("updated");
+    let body = f.service.runs().result(&f.caller, ids[0]).await.expect("it").body;
     assert_eq!((body.tags.len(), body.trace_ids.len(), body.events.len()), (2, 1, 2));
     assert_eq!(Value::Object(body.metadata), json!({"codec": "mine", "engine.codec": "PCMU", "k": 1}));
     assert_eq!((body.tool_calls.len(), body.tool_calls[0].actual.len()), (1, 1));
@@ -204,11 +209,11 @@ async fn words_that_the_agent_recorded_are_compared_whenever_they_come() {
     let (_, simulation, _) = f.booth(json!({}), 1).await;
     let (_, ids) = f.run(simulation, json!({})).await;
     let id = ids[0];
-    let rate = async || f.service.result(&f.caller, id).await.expect("it").body.metric("predicted_wer").cloned();
+    let rate = async || f.service.runs().result(&f.caller, id).await.expect("it").body.metric("predicted_wer").cloned();
     let post = async |line: &str| {
         let entry = json!({"start_offset_ms": 0, "end_offset_ms": 900, "speaker": "AGENT", "utterance": line});
         let update = json!({"simulation_result_id": id.to_string(), "recorded_transcript": [entry]});
-        f.service.update_result(&f.caller, spec::<UpdateResultSpec>(update)).await.expect("updated");
+        f.service.runs().update_result(&f.caller, spec::<UpdateResultSpec>(update)).await.expect("updated");
     };
     f.walk(id, TO_EVALUATION).await;
     let entry = json!({
@@ -217,7 +222,7 @@ async fn words_that_the_agent_recorded_are_compared_whenever_they_come() {
         "words": [],
     });
     let heard: Transcript = spec(json!({"simulation_result_id": id, "language": "en", "entries": [entry]}));
-    f.service.store_transcript(&f.caller.organization, &heard).await.expect("stored");
+    f.service.conversations().store_transcript(&f.caller.organization, &heard).await.expect("stored");
     post("Your balance is ten.").await;
     assert_eq!(rate().await, None, "before the evaluation");
     f.judge(id, json!({})).await;
@@ -228,7 +233,7 @@ async fn words_that_the_agent_recorded_are_compared_whenever_they_come() {
     assert_eq!(rate().await, None);
     // Turns that were not heard are left out, and a warning says so as long as that is true.
     let warnings = async || {
-        let metadata = f.service.result(&f.caller, id).await.expect("it").body.metadata;
+        let metadata = f.service.runs().result(&f.caller, id).await.expect("it").body.metadata;
         let warnings = metadata.get("warnings").and_then(Value::as_array).cloned().unwrap_or_default();
         warnings.into_iter().filter(|text| text.to_string().contains("predicted_wer")).collect::<Vec<_>>()
     };
@@ -249,8 +254,8 @@ async fn words_that_the_agent_recorded_are_compared_whenever_they_come() {
         ),
         (vec![], 0.625, vec![]),
     ] {
-        f.service.store_timeline(&f.caller.organization, id, &timeline).await.expect("stored");
-        f.service.update_result(&f.caller, spec::<UpdateResultSpec>(recorded.clone())).await.expect("updated");
+        f.service.conversations().store_timeline(&f.caller.organization, id, &timeline).await.expect("stored");
+        f.service.runs().update_result(&f.caller, spec::<UpdateResultSpec>(recorded.clone())).await.expect("updated");
         assert_eq!(
             (rate().await, warnings().await),
             (Some(json!(expect)), told.into_iter().map(Value::from).collect())
@@ -267,7 +272,7 @@ async fn hanging_up_depends_on_the_state() {
     f.walk(ids[2], &[S::Queued, S::Dispatched, S::Running]).await;
     f.walk(ids[3], &[S::Queued, S::Dispatched, S::Running]).await;
     f.live.calls.lock().extend([ids[2]]);
-    let hangup = |id| f.service.hangup(&f.caller, id);
+    let hangup = |id| f.service.runs().hangup(&f.caller, id);
     assert_eq!(hangup(ids[0]).await.expect("hung up").status, S::Cancelled);
     assert_eq!(refusal(hangup(ids[0]).await), "Simulation result is already finished");
     assert_eq!(hangup(ids[1]).await.expect("hung up").status, S::Cancelled);
@@ -275,10 +280,10 @@ async fn hanging_up_depends_on_the_state() {
     assert_eq!(hangup(ids[3]).await.expect("nobody holds it").status, S::Running);
     let expect = [(ids[1], EndReason::Cancelled), (ids[2], EndReason::ApiHangup), (ids[3], EndReason::ApiHangup)];
     assert_eq!(*f.live.asked.lock(), expect);
-    let answer = f.service.end_conversations(&f.caller, &[ids[2], ids[0], 999]).await.expect("ended");
+    let answer = f.service.runs().end_conversations(&f.caller, &[ids[2], ids[0], 999]).await.expect("ended");
     assert_eq!((answer.success, answer.ended_count), (false, 1));
     assert_eq!((answer.test_result_ids, answer.failed_ids), (vec![ids[2]], Some(vec![ids[0], 999])));
-    let cancelled = f.service.cancel_run(&f.caller, run, true).await.expect("cancelled");
+    let cancelled = f.service.runs().cancel_run(&f.caller, run, true).await.expect("cancelled");
     assert_eq!((cancelled.cancelled, cancelled.ended), (0, 1));
 }
 
@@ -287,7 +292,7 @@ async fn cancelling_a_run_completes_it() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(json!({"max_concurrent": 1}), 3).await;
     let (run, ids) = f.run(simulation, json!({})).await;
-    let cancelled = f.service.cancel_run(&f.caller, run, false).await.expect("cancelled");
+    let cancelled = f.service.runs().cancel_run(&f.caller, run, false).await.expect("cancelled");
     assert_eq!((cancelled.cancelled, cancelled.ended), (3, 0));
     let item = f.item(simulation).await;
     assert_eq!((item.status, item.outcome), (RunStatus::Completed, None));
@@ -313,10 +318,10 @@ async fn journey_steps_follow_each_other() {
     assert_eq!(claim().await, None, "it waits");
     f.clock.advance_ms(60_000);
     assert_eq!(claim().await.map(of), Some(ids[1]));
-    let read = f.service.run_results(&f.caller, run).await.expect("the run");
+    let read = f.service.runs().run_results(&f.caller, run).await.expect("the run");
     let steps: Vec<_> = read.simulation_results.iter().map(|result| result.body.journey_step).collect();
     assert_eq!(steps, [Some(1), Some(2), Some(1), Some(2)]);
-    assert_eq!(f.service.cancel_run(&f.caller, run, false).await.expect("cancelled").cancelled, 3);
+    assert_eq!(f.service.runs().cancel_run(&f.caller, run, false).await.expect("cancelled").cancelled, 3);
 }
 
 #[tokio::test]
@@ -333,7 +338,7 @@ async fn a_step_may_wait_longer_than_anybody_lives() {
     assert_eq!((f.status(ids[1]).await, claim().await), (S::Initializing, Ok(None)));
     // A cancelled step lets the next one go just so.
     let (run, _) = f.run(simulation, json!({})).await;
-    assert_eq!(f.service.cancel_run(&f.caller, run, false).await.expect("cancelled").cancelled, 2);
+    assert_eq!(f.service.runs().cancel_run(&f.caller, run, false).await.expect("cancelled").cancelled, 2);
 }
 
 #[tokio::test]
@@ -365,20 +370,28 @@ async fn the_next_attempt_has_nothing_of_the_last_one() {
     let id = ids[0];
     let called = json!({"simulation_result_id": id.to_string(), "tool_calls": [
         {"name": "book", "parameters": {"seats": 2}, "start_offset_ms": 10}]});
-    let call_it = async || f.service.update_result(&f.caller, spec(called.clone())).await.expect("it is added");
+    let call_it = async || f.service.runs().update_result(&f.caller, spec(called.clone())).await.expect("it is added");
     f.walk(id, TO_EVALUATION).await;
     call_it().await;
     let posted = json!({"simulation_result_id": id.to_string(), "metadata": {"build": 7, "attempts": "ours"}});
-    f.service.update_result(&f.caller, spec(posted)).await.expect("it is added");
+    f.service.runs().update_result(&f.caller, spec(posted)).await.expect("it is added");
     let engines = |doc: &mut ResultDoc| {
         doc.note("codec", json!("PCMU"));
         doc.warn("no language model");
     };
-    f.service.amend(&f.caller.organization, id, engines).await.expect("amended");
-    f.service.store_timeline(&f.caller.organization, id, &[json!({"event": "call.ended"})]).await.expect("is kept");
+    f.service.conversations().amend(&f.caller.organization, id, engines).await.expect("amended");
+    f.service
+        .conversations()
+        .store_timeline(&f.caller.organization, id, &[json!({"event": "call.ended"})])
+        .await
+        .expect("is kept");
     let transcript = json!({"simulation_result_id": id, "language": "en", "entries": []});
-    f.service.store_transcript(&f.caller.organization, &spec::<Transcript>(transcript)).await.expect("is kept");
-    let folder = f.service.result_folder(id);
+    f.service
+        .conversations()
+        .store_transcript(&f.caller.organization, &spec::<Transcript>(transcript))
+        .await
+        .expect("is kept");
+    let folder = f.service.settings().result_folder(id);
     std::fs::create_dir_all(&folder).expect("a folder");
     for name in ["recording.wav", "caller_clean.wav", "sip.log"] {
         std::fs::write(folder.join(name), "of the first attempt").expect("a file");
@@ -388,8 +401,8 @@ async fn the_next_attempt_has_nothing_of_the_last_one() {
     names.sort_unstable();
     assert_eq!((again.attempt, names), (2, vec!["attempts", "build", "engine.attempts"]), "{:?}", again.metadata);
     assert_eq!(again.metadata["engine.attempts"][0]["attempt"], 1);
-    assert_eq!(refusal(f.service.timeline(&f.caller, id).await), "Timeline not available");
-    assert_eq!(refusal(f.service.transcript(&f.caller, id).await), "Transcript not available");
+    assert_eq!(refusal(f.service.conversations().timeline(&f.caller, id).await), "Timeline not available");
+    assert_eq!(refusal(f.service.conversations().transcript(&f.caller, id).await), "Transcript not available");
     assert!(!folder.exists(), "its files are gone");
     let left = std::fs::read_dir(folder.parent().expect("the results")).expect("a folder").count();
     assert_eq!(left, 0, "under whatever name");
@@ -397,7 +410,7 @@ async fn the_next_attempt_has_nothing_of_the_last_one() {
     let last = f.judge(id, json!({"goal_success": true})).await.body;
     assert_eq!((last.status, last.outcome), (S::Completed, Some(Outcome::Failed)), "nothing was called this time");
     call_it().await;
-    let last = f.service.result(&f.caller, id).await.expect("it").body;
+    let last = f.service.runs().result(&f.caller, id).await.expect("it").body;
     assert_eq!(last.outcome, Some(Outcome::Passed));
 }
 
@@ -406,10 +419,10 @@ async fn a_new_evaluation_keeps_what_people_wrote() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(json!({}), 1).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    assert_eq!(refusal(f.service.re_evaluate(&f.caller, ids[0]).await), "Simulation result is not finished");
+    assert_eq!(refusal(f.service.runs().re_evaluate(&f.caller, ids[0]).await), "Simulation result is not finished");
     f.walk(ids[0], TO_EVALUATION).await;
     f.judge(ids[0], json!({"goal_success": true, "human_edited": true, "human_goal_success": false})).await;
-    f.service.re_evaluate(&f.caller, ids[0]).await.expect("asked");
+    f.service.runs().re_evaluate(&f.caller, ids[0]).await.expect("asked");
     let queue = f.service.queue();
     let serials = [queue.claim(&["evaluate"], 1000).await, queue.claim(&["evaluate"], 1000).await];
     assert!(serials.iter().all(|claimed| matches!(claimed, Ok(Some(_)))), "the first and the new one");
@@ -427,7 +440,7 @@ async fn a_restart_ends_calls_that_were_at_work() {
     f.walk(ids[1], &[S::Queued, S::Dispatched]).await;
     f.walk(ids[2], &[S::Queued, S::Dispatched, S::Running]).await;
     f.walk(ids[3], TO_EVALUATION).await;
-    let folder = f.service.result_folder(ids[2]);
+    let folder = f.service.settings().result_folder(ids[2]);
     std::fs::create_dir_all(&folder).expect("a folder");
     // Written to the middle of a line, and of a second of audio.
     let journal = "{\"seq\":1,\"sample\":0,\"event\":\"call.connected\"}\n{\"seq\":0,\"sample\":-320,\"event\":\"call.dialing\"}\n{\"se";
@@ -436,20 +449,20 @@ async fn a_restart_ends_calls_that_were_at_work() {
     wav.resize(wav.len() + 4 * 40_000, 0);
     std::fs::write(folder.join("recording.wav"), wav).expect("a file");
     f.reopen().await;
-    assert_eq!(f.service.recover().await, Ok(2));
+    assert_eq!(f.service.runs().recover().await, Ok(2));
     for (id, expect) in ids.iter().zip([S::Initializing, S::SystemError, S::SystemError, S::Evaluating]) {
         assert_eq!(f.status(*id).await, expect);
     }
-    let body = f.service.result(&f.caller, ids[2]).await.expect("it").body;
+    let body = f.service.runs().result(&f.caller, ids[2]).await.expect("it").body;
     assert_eq!(body.error_code, Some(ErrorCode::EngineRestarted));
     // Records kept until then can be read.
     assert_eq!((body.duration_ms, body.duration), (Some(2000), Some(2)));
-    let timeline = f.service.timeline(&f.caller, ids[2]).await.expect("it was kept").events;
+    let timeline = f.service.conversations().timeline(&f.caller, ids[2]).await.expect("it was kept").events;
     let names: Vec<_> = timeline.as_array().expect("a list").iter().map(|event| event["event"].clone()).collect();
     assert_eq!(names, ["call.dialing", "call.connected"]);
-    assert!(f.service.recording_path(&f.caller, ids[2]).await.is_ok());
-    assert!(f.service.timeline(&f.caller, ids[1]).await.is_err());
-    assert_eq!(f.service.recover().await, Ok(0));
+    assert!(f.service.conversations().recording_path(&f.caller, ids[2]).await.is_ok());
+    assert!(f.service.conversations().timeline(&f.caller, ids[1]).await.is_err());
+    assert_eq!(f.service.runs().recover().await, Ok(0));
 }
 
 #[tokio::test]
@@ -458,25 +471,25 @@ async fn deleting_takes_what_hangs_on_it_and_no_more() {
     let (agent, simulation, humans) = f.booth(json!({}), 2).await;
     let (run, ids) = f.run(simulation, json!({})).await;
     let s = &f.service;
-    assert_eq!(refusal(s.delete_agent(&f.caller, agent).await), "Agent has running simulations");
-    assert_eq!(refusal(s.delete_simulation(&f.caller, simulation).await), "Simulation has running results");
-    assert!(matches!(s.delete_run(&f.caller, run).await, Err(Error::Conflict(_))));
-    assert!(matches!(s.delete_result(&f.caller, ids[0]).await, Err(Error::Conflict(_))));
-    s.cancel_run(&f.caller, run, false).await.expect("cancelled");
-    s.delete_digital_human(&f.caller, humans[0]).await.expect("deleted");
-    assert_eq!(s.result(&f.caller, ids[0]).await.expect("it stays").body.digital_human_id, None);
-    let folder = s.result_folder(ids[0]);
+    assert_eq!(refusal(s.library().delete_agent(&f.caller, agent).await), "Agent has running simulations");
+    assert_eq!(refusal(s.library().delete_simulation(&f.caller, simulation).await), "Simulation has running results");
+    assert!(matches!(s.runs().delete_run(&f.caller, run).await, Err(Error::Conflict(_))));
+    assert!(matches!(s.runs().delete_result(&f.caller, ids[0]).await, Err(Error::Conflict(_))));
+    s.runs().cancel_run(&f.caller, run, false).await.expect("cancelled");
+    s.humans().delete_digital_human(&f.caller, humans[0]).await.expect("deleted");
+    assert_eq!(s.runs().result(&f.caller, ids[0]).await.expect("it stays").body.digital_human_id, None);
+    let folder = s.settings().result_folder(ids[0]);
     std::fs::create_dir_all(&folder).expect("made");
-    s.delete_result(&f.caller, ids[0]).await.expect("deleted");
+    s.runs().delete_result(&f.caller, ids[0]).await.expect("deleted");
     assert!(!folder.exists());
     assert_eq!(f.item(simulation).await.counters.total_tests, 1);
-    let version = s.result(&f.caller, ids[1]).await.expect("it").body.agent_version_id;
-    s.delete_agent(&f.caller, agent).await.expect("deleted");
-    assert_eq!(refusal(s.delete_agent(&f.caller, agent).await), "Agent not found");
-    assert_eq!(refusal(s.simulation(&f.caller, simulation).await), "Simulation not found");
-    assert_eq!(refusal(s.run_results(&f.caller, run).await), "Simulation run not found");
-    assert_eq!(refusal(s.result(&f.caller, ids[1]).await), "Simulation result not found");
-    let left = s.digital_human(&f.caller, humans[1]).await.expect("it stays");
+    let version = s.runs().result(&f.caller, ids[1]).await.expect("it").body.agent_version_id;
+    s.library().delete_agent(&f.caller, agent).await.expect("deleted");
+    assert_eq!(refusal(s.library().delete_agent(&f.caller, agent).await), "Agent not found");
+    assert_eq!(refusal(s.library().simulation(&f.caller, simulation).await), "Simulation not found");
+    assert_eq!(refusal(s.runs().run_results(&f.caller, run).await), "Simulation run not found");
+    assert_eq!(refusal(s.runs().result(&f.caller, ids[1]).await), "Simulation result not found");
+    let left = s.humans().digital_human(&f.caller, humans[1]).await.expect("it stays");
     assert_eq!(left.simulation_ids, Vec::<i64>::new());
     let mut db = s.store().org(&f.caller.organization).read().await.expect("reads");
     let version = db.find::<ringer::model::agent_version::VersionDoc>(version.expect("it had one")).await;
@@ -497,13 +510,13 @@ async fn a_journey_ends_with_whoever_makes_it() {
         if walked.is_empty() {
             f.judge(ids[0], json!({"goal_success": true})).await;
         }
-        f.service.delete_digital_human(&f.caller, human).await.expect("deleted");
+        f.service.humans().delete_digital_human(&f.caller, human).await.expect("deleted");
         assert_eq!((f.status(ids[1]).await, f.status(ids[2]).await), (S::Cancelled, S::Cancelled));
         if !walked.is_empty() {
             f.walk(ids[0], walked).await;
             f.judge(ids[0], json!({"goal_success": true})).await;
         }
-        let read = f.service.run_results(&f.caller, run).await.expect("the run");
+        let read = f.service.runs().run_results(&f.caller, run).await.expect("the run");
         assert_eq!(read.simulation_run.status, RunStatus::Completed);
         let last = &read.simulation_results[2].body;
         assert_eq!(last.metadata["warnings"], json!(["not held: the Digital Human was deleted"]));
@@ -516,21 +529,24 @@ async fn timeline_transcript_and_recording_appear_when_they_are_there() {
     let (_, simulation, _) = f.booth(json!({}), 1).await;
     let (_, ids) = f.run(simulation, json!({})).await;
     let (s, id, organization) = (&f.service, ids[0], &f.caller.organization);
-    assert_eq!(refusal(s.timeline(&f.caller, id).await), "Timeline not available");
-    assert_eq!(refusal(s.transcript(&f.caller, id).await), "Transcript not available");
-    assert_eq!(refusal(s.recording_path(&f.caller, id).await), "Recording not available");
-    assert_eq!(refusal(s.timeline(&f.caller, 999).await), "Simulation result not found");
-    s.store_timeline(organization, id, &[json!({"seq": 0, "event": "call.connected"})]).await.expect("kept");
-    assert_eq!(s.timeline(&f.caller, id).await.expect("there").events[0]["event"], "call.connected");
+    assert_eq!(refusal(s.conversations().timeline(&f.caller, id).await), "Timeline not available");
+    assert_eq!(refusal(s.conversations().transcript(&f.caller, id).await), "Transcript not available");
+    assert_eq!(refusal(s.conversations().recording_path(&f.caller, id).await), "Recording not available");
+    assert_eq!(refusal(s.conversations().timeline(&f.caller, 999).await), "Simulation result not found");
+    s.conversations()
+        .store_timeline(organization, id, &[json!({"seq": 0, "event": "call.connected"})])
+        .await
+        .expect("kept");
+    assert_eq!(s.conversations().timeline(&f.caller, id).await.expect("there").events[0]["event"], "call.connected");
     let transcript = Transcript { simulation_result_id: id, language: "en".into(), entries: vec![] };
-    s.store_transcript(organization, &transcript).await.expect("kept");
-    assert_eq!(s.transcript(&f.caller, id).await, Ok(transcript));
-    let link = s.result(&f.caller, id).await.expect("it").body.transcript_url;
+    s.conversations().store_transcript(organization, &transcript).await.expect("kept");
+    assert_eq!(s.conversations().transcript(&f.caller, id).await, Ok(transcript));
+    let link = s.runs().result(&f.caller, id).await.expect("it").body.transcript_url;
     assert_eq!(link, Some(format!("/v1/simulation-result/{id}/transcript")));
-    std::fs::create_dir_all(s.result_folder(id)).expect("made");
-    std::fs::write(s.result_folder(id).join("recording.wav"), b"x").expect("written");
-    assert_eq!(refusal(s.recording_path(&f.caller, id).await), "Recording not available");
-    let finish = |doc: &mut ResultDoc| doc.body.audio_url = Some(Service::recording_link(id));
-    s.amend(organization, id, finish).await.expect("amended");
-    assert!(s.recording_path(&f.caller, id).await.is_ok());
+    std::fs::create_dir_all(s.settings().result_folder(id)).expect("made");
+    std::fs::write(s.settings().result_folder(id).join("recording.wav"), b"x").expect("written");
+    assert_eq!(refusal(s.conversations().recording_path(&f.caller, id).await), "Recording not available");
+    let finish = |doc: &mut ResultDoc| doc.body.audio_url = Some(recording_link(id));
+    s.conversations().amend(organization, id, finish).await.expect("amended");
+    assert!(s.conversations().recording_path(&f.caller, id).await.is_ok());
 }

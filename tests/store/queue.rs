@@ -76,7 +76,7 @@ async fn jobs_survive_a_restart() {
     let other = claim(&queue).await.expect("the other");
     assert_ne!(other.id, held.id);
     assert_eq!(claim(&queue).await, None, "the lease outlives the process");
-    f.service.recover().await.expect("recovers");
+    f.service.runs().recover().await.expect("recovers");
     assert_eq!(claim(&queue).await.map(|claimed| claimed.attempts), Some(2));
 }
 
@@ -109,7 +109,7 @@ async fn a_cancelled_call_gives_its_place_away() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(json!({"sequential_calling": true}), 2).await;
     let (_, results) = f.run(simulation, json!({})).await;
-    f.service.hangup(&f.caller, results[0]).await.expect("cancelled");
+    f.service.runs().hangup(&f.caller, results[0]).await.expect("cancelled");
     let queue = f.service.queue();
     assert_eq!(claim(&queue).await.as_ref().map(result_of), Some(results[1]));
     assert_eq!(claim(&queue).await, None);
@@ -157,14 +157,14 @@ async fn what_a_request_has_done_is_known_after_a_kill() {
     }
     let request = RequestKey { organization, route: "POST /v1/create-folder", key: "answered" };
     assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(Seen::First));
-    let made = Carried::new(request, 200).carry(f.service.create_folder(&f.caller, folder("last"))).await;
+    let made = Carried::new(request, 200).carry(f.service.library().create_folder(&f.caller, folder("last"))).await;
     store.abandon_running_requests().await.expect("a start after the kill");
     let body = serde_json::to_string(&made.expect("made")).expect("JSON");
     assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(Seen::Answered { status: 200, body }));
     // Work that was undone has not been done.
     let request = RequestKey { key: "undone", ..request };
     assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(Seen::First));
-    let refused = Carried::new(request, 200).carry(f.service.create_folder(&f.caller, folder("last"))).await;
+    let refused = Carried::new(request, 200).carry(f.service.library().create_folder(&f.caller, folder("last"))).await;
     assert!(refused.is_err(), "the name is taken");
     store.abandon_request(request).await.expect("forgotten");
     assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(Seen::First));

@@ -19,8 +19,10 @@ impl Fixture {
     /// Ends an attempt at a result that stands before its conversation.
     async fn fail(&self, id: i64, to: S, code: &str) -> ResultBody {
         let from = self.status(id).await;
-        let ended =
-            self.service.advance(&self.caller.organization, id, from, to, |doc| doc.body.fail(code.into(), "as told"));
+        let ended = self
+            .service
+            .conversations()
+            .advance(&self.caller.organization, id, from, to, |doc| doc.body.fail(code.into(), "as told"));
         ended.await.expect("an allowed step").doc.body
     }
 
@@ -39,8 +41,8 @@ async fn what_was_not_connected_is_tried_again_as_often_as_it_may() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(again(json!({ "rerun_max_retries": 2 })), 1).await;
     let (run, ids) = f.run(simulation, json!({})).await;
-    let status = async || f.service.run_results(&f.caller, run).await.expect("the run").simulation_run.status;
-    f.service.admit().await.expect("admitted");
+    let status = async || f.service.runs().run_results(&f.caller, run).await.expect("the run").simulation_run.status;
+    f.service.conversations().admit().await.expect("admitted");
     let attempts = [(S::NoAnswer, "NO_ANSWER"), (S::NoConnection, "SIP_DIAL_FAILED"), (S::NoAnswer, "CALL_REJECTED")];
     for ((end, code), attempt) in attempts.into_iter().zip(1..) {
         assert_eq!((f.attempt_due().await, f.attempt_due().await), (Some(attempt), None));
@@ -117,7 +119,7 @@ async fn who_was_not_called_listens_again() {
     let mut turns = f.turns().await;
     turns.sort_unstable_by_key(|(id, _)| *id);
     assert_eq!(turns, [(ids[0], Turn::Waits), (later[0], Turn::Listens)], "the number was free in between");
-    f.service.hangup(&f.caller, later[0]).await.expect("hung up");
+    f.service.runs().hangup(&f.caller, later[0]).await.expect("hung up");
     assert_eq!(f.turns().await, [(ids[0], Turn::Listens)]);
     let leg = f.leg("+15550001111").await.expect("it listens");
     assert_eq!(f.answer(&leg).await, Some(ids[0]));
@@ -156,10 +158,10 @@ async fn what_was_written_while_it_was_waited_for_is_read_by_the_next_attempt() 
     let simulation = f.writers(again(json!({}))).await;
     let (_, ids) = f.run(simulation, json!({})).await;
     f.walk(ids[0], &[S::Queued, S::Ready]).await;
-    f.service.take_message(&f.caller, hello(ids[0])).await.expect("taken");
+    f.service.runs().take_message(&f.caller, hello(ids[0])).await.expect("taken");
     let body = f.fail(ids[0], S::NoAnswer, "INBOUND_NO_INCOMING_CALL").await;
     assert_eq!((body.status, body.attempt), (S::Queued, 2));
-    let news = f.service.text_news(&f.caller.organization, ids[0], 0, 0).await.expect("the news");
+    let news = f.service.runs().text_news(&f.caller.organization, ids[0], 0, 0).await.expect("the news");
     assert_eq!(news.messages.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["Hello."]);
     let queue = f.service.queue();
     let jobs = [queue.claim(&["text"], 1000).await, queue.claim(&["text"], 1000).await];

@@ -19,7 +19,7 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 impl Fixture {
     async fn schedule(&self, simulation: i64, schedule: Value) -> String {
         let body = json!({ "simulation_id": simulation.to_string(), "schedule": schedule });
-        let made = self.service.create_schedule(&self.caller, spec(body)).await.expect("a schedule");
+        let made = self.service.runs().create_schedule(&self.caller, spec(body)).await.expect("a schedule");
         made.id.to_string()
     }
 
@@ -28,7 +28,7 @@ impl Fixture {
         let queue = self.service.queue();
         while let Some(claimed) = claim(&self.service).await {
             let job = claimed.job::<ScheduleJob>().expect("one of a schedule");
-            self.service.run_schedule(&job).await.expect("done");
+            self.service.runs().run_schedule(&job).await.expect("done");
             queue.finish_job(&claimed).await.expect("closed");
         }
     }
@@ -45,7 +45,7 @@ impl Fixture {
 
     /// Returns the times of a simulation's runs, oldest first, as `MM-DDTHH:MM`.
     async fn run_times(&self, simulation: i64) -> Vec<String> {
-        let runs = self.service.simulation_runs(&self.caller, simulation).await.expect("runs");
+        let runs = self.service.runs().simulation_runs(&self.caller, simulation).await.expect("runs");
         runs.iter().rev().map(|run| Timestamp(run.created_at.0).to_string()[5..16].to_owned()).collect()
     }
 }
@@ -91,11 +91,11 @@ async fn what_passed_while_the_engine_was_down_runs_once_when_it_is_young() {
         let id = f.schedule(simulation, schedule.clone()).await;
         f.clock.advance_ms(down_ms);
         f.reopen().await;
-        f.service.recover().await.expect("recovers");
+        f.service.runs().recover().await.expect("recovers");
         f.tick().await;
         f.tick().await;
         assert_eq!(f.run_times(simulation).await, expect, "{schedule} after {down_ms} ms");
-        assert!(f.service.schedule(&f.caller, &id).await.expect("it").enabled);
+        assert!(f.service.runs().schedule(&f.caller, &id).await.expect("it").enabled);
         assert!(f.service.queue().next_due_ms(&["schedule"]).await.expect("answers").is_some(), "it goes on");
     }
 }
@@ -105,11 +105,11 @@ async fn a_schedule_that_has_lost_its_job_gets_it_back() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(json!({}), 1).await;
     f.schedule(simulation, json!({ "frequency": "every_n_hours", "interval": 1 })).await;
-    assert_eq!(f.service.restore_schedules().await, Ok(0));
+    assert_eq!(f.service.runs().restore_schedules().await, Ok(0));
     f.clock.advance_ms(HOUR_MS);
     let claimed = claim(&f.service).await.expect("it is due");
     f.service.queue().finish_job(&claimed).await.expect("lost");
-    assert_eq!(f.service.restore_schedules().await, Ok(1));
+    assert_eq!(f.service.runs().restore_schedules().await, Ok(1));
     f.tick().await;
     assert_eq!(f.run_times(simulation).await, ["01-05T10:00"]);
 }
@@ -129,7 +129,7 @@ async fn two_processes_run_a_due_time_once() {
         assert!(one.is_some() != two.is_some());
         let claimed = one.or(two).expect("one of them");
         let job = claimed.job::<ScheduleJob>().expect("one of a schedule");
-        let (one, two) = tokio::join!(f.service.run_schedule(&job), other.run_schedule(&job));
+        let (one, two) = tokio::join!(f.service.runs().run_schedule(&job), other.runs().run_schedule(&job));
         one.and(two).expect("the second finds nothing to do");
         f.service.queue().finish_job(&claimed).await.expect("closed");
         assert_eq!(f.run_times(simulation).await.len(), hour);
@@ -142,14 +142,14 @@ async fn a_schedule_with_nothing_to_run_stops() {
     let f = Fixture::new().await;
     let (_, simulation, humans) = f.booth(json!({}), 1).await;
     let id = f.schedule(simulation, json!({ "frequency": "every_n_hours", "interval": 1 })).await;
-    let enabled = || async { f.service.schedule(&f.caller, &id).await.expect("it").enabled };
+    let enabled = || async { f.service.runs().schedule(&f.caller, &id).await.expect("it").enabled };
     // A fault that may be mended later leaves one time out.
-    let agent = f.service.simulation(&f.caller, simulation).await.expect("it").agent_id;
+    let agent = f.service.library().simulation(&f.caller, simulation).await.expect("it").agent_id;
     let disable = |value: bool| {
         let patch = super::map(json!({ "simulations_disabled": value }));
         let agent = ringer::model::id::IdString::from(agent);
         let (service, caller) = (f.service.clone(), f.caller.clone());
-        async move { service.update_agent(&caller, Some(&agent), patch).await.map(drop).expect("updated") }
+        async move { service.library().update_agent(&caller, Some(&agent), patch).await.map(drop).expect("updated") }
     };
     disable(true).await;
     f.until(START_MS + HOUR_MS).await;
@@ -157,7 +157,7 @@ async fn a_schedule_with_nothing_to_run_stops() {
     disable(false).await;
     f.until(START_MS + 2 * HOUR_MS).await;
     assert_eq!(f.run_times(simulation).await, ["01-05T11:00"]);
-    f.service.remove_digital_humans(&f.caller, simulation, &humans).await.expect("removed");
+    f.service.library().remove_digital_humans(&f.caller, simulation, &humans).await.expect("removed");
     f.until(START_MS + 3 * HOUR_MS).await;
     assert!(!enabled().await);
     assert_eq!(f.service.queue().next_due_ms(&["schedule"]).await, Ok(None));
@@ -167,9 +167,9 @@ async fn a_schedule_with_nothing_to_run_stops() {
 /// schedule.
 async fn of_second_version(f: &Fixture) -> (i64, i64, Uuid, String) {
     let (agent, simulation, _) = f.booth(json!({}), 1).await;
-    let version = f.service.create_version(&f.caller, agent, spec(json!({}))).await.expect("a version").id;
+    let version = f.service.library().create_version(&f.caller, agent, spec(json!({}))).await.expect("a version").id;
     let patch = super::map(json!({ "agent_version_id": version }));
-    f.service.update_simulation(&f.caller, simulation, patch).await.expect("updated");
+    f.service.library().update_simulation(&f.caller, simulation, patch).await.expect("updated");
     let schedule = f.schedule(simulation, json!({ "frequency": "every_n_hours", "interval": 1 })).await;
     (agent, simulation, version, schedule)
 }
@@ -179,15 +179,16 @@ async fn a_simulation_of_a_deleted_version_is_of_the_production_version() {
     let f = Fixture::new().await;
     let (agent, simulation, version, _) = of_second_version(&f).await;
     let (_, results) = f.run(simulation, json!({})).await;
-    let under_test = async |result: i64| f.service.result(&f.caller, result).await.expect("it").body.agent_version_id;
+    let under_test =
+        async |result: i64| f.service.runs().result(&f.caller, result).await.expect("it").body.agent_version_id;
     assert_eq!(under_test(results[0]).await, Some(version));
-    f.service.delete_version(&f.caller, agent, VersionName::Id(version)).await.expect("deleted");
-    let read = f.service.simulation(&f.caller, simulation).await.expect("it");
+    f.service.library().delete_version(&f.caller, agent, VersionName::Id(version)).await.expect("deleted");
+    let read = f.service.library().simulation(&f.caller, simulation).await.expect("it");
     assert_eq!(read.settings.agent_version_id, None);
     f.until(START_MS + HOUR_MS).await;
     assert_eq!(f.run_times(simulation).await, ["01-05T09:00", "01-05T10:00"]);
     let (_, results) = f.run(simulation, json!({})).await;
-    let production = f.service.version(&f.caller, agent, VersionName::Number(1)).await.expect("it").id;
+    let production = f.service.library().version(&f.caller, agent, VersionName::Number(1)).await.expect("it").id;
     assert_eq!(under_test(results[0]).await, Some(production));
 }
 
@@ -199,9 +200,9 @@ async fn a_version_that_is_missing_leaves_times_out_and_keeps_nothing_from_being
     assert_eq!(db.delete::<VersionDoc>(version).await, Ok(true));
     db.commit().await.expect("kept");
     f.until(START_MS + HOUR_MS).await;
-    assert!(f.service.schedule(&f.caller, &schedule).await.expect("it").enabled);
+    assert!(f.service.runs().schedule(&f.caller, &schedule).await.expect("it").enabled);
     for patch in [json!({ "name": "Renamed" }), json!({ "agent_version_id": null })] {
-        f.service.update_simulation(&f.caller, simulation, super::map(patch)).await.expect("updated");
+        f.service.library().update_simulation(&f.caller, simulation, super::map(patch)).await.expect("updated");
     }
     f.until(START_MS + 2 * HOUR_MS).await;
     assert_eq!(f.run_times(simulation).await, ["01-05T11:00"]);
@@ -214,7 +215,7 @@ async fn a_change_replaces_the_times() {
     let id = f.schedule(simulation, json!({ "frequency": "daily", "time": "10:00" })).await;
     let change = |body: Value| {
         let (service, caller, id) = (f.service.clone(), f.caller.clone(), id.clone());
-        async move { service.update_schedule(&caller, &id, spec(body)).await.expect("updated") }
+        async move { service.runs().update_schedule(&caller, &id, spec(body)).await.expect("updated") }
     };
     change(json!({ "schedule": { "frequency": "daily", "time": "11:00" } })).await;
     f.until(START_MS + 3 * HOUR_MS).await;
@@ -228,9 +229,9 @@ async fn a_change_replaces_the_times() {
     assert_eq!(f.run_times(simulation).await.len(), 1);
     f.until(START_MS + 2 * DAY_MS + 3 * HOUR_MS).await;
     assert_eq!(f.run_times(simulation).await, ["01-05T11:00", "01-07T11:00"]);
-    let gone = f.service.delete_schedule(&f.caller, &id).await.expect("deleted");
+    let gone = f.service.runs().delete_schedule(&f.caller, &id).await.expect("deleted");
     assert_eq!(gone.message, "Schedule deleted");
-    assert_eq!(refusal(f.service.schedule(&f.caller, &id).await), "Schedule not found");
+    assert_eq!(refusal(f.service.runs().schedule(&f.caller, &id).await), "Schedule not found");
     f.until(START_MS + 3 * DAY_MS + 3 * HOUR_MS).await;
     assert_eq!(f.run_times(simulation).await.len(), 2);
 }
@@ -240,7 +241,7 @@ async fn a_deleted_simulation_takes_its_schedules_along() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(json!({}), 1).await;
     let id = f.schedule(simulation, json!({ "frequency": "daily", "time": "10:00" })).await;
-    f.service.delete_simulation(&f.caller, simulation).await.expect("deleted");
-    assert_eq!(refusal(f.service.schedule(&f.caller, &id).await), "Schedule not found");
+    f.service.library().delete_simulation(&f.caller, simulation).await.expect("deleted");
+    assert_eq!(refusal(f.service.runs().schedule(&f.caller, &id).await), "Schedule not found");
     f.until(START_MS + 2 * HOUR_MS).await;
 }

@@ -80,13 +80,13 @@ async fn raw(location: &Location, statements: &[(&str, &[&str])]) {
 #[tokio::test]
 async fn no_secret_is_in_the_files_or_tables_of_the_database() {
     let mut f = Fixture::new().await;
-    let added = f.service.add_agent(&f.caller, spec(agent())).await.expect("an agent");
+    let added = f.service.library().add_agent(&f.caller, spec(agent())).await.expect("an agent");
     let key = added.http_webhook_key.clone().expect("a key");
     let platforms = json!({ "P3_api_key": format!("{WRITTEN}-P3"), "P6_credentials": { "private": WRITTEN } });
-    f.service.update_integrations(&f.caller, map(platforms)).await.expect("kept");
+    f.service.library().update_integrations(&f.caller, map(platforms)).await.expect("kept");
     let webhook = json!({ "url": "http://127.0.0.1:9/", "event_types": ["simulation_ended"] });
-    let webhook = f.service.create_webhook(&f.caller, spec(webhook)).await.expect("a webhook");
-    let made = f.service.create_key(&f.caller, spec(json!({ "scope": "read" }))).await.expect("a key");
+    let webhook = f.service.watching().create_webhook(&f.caller, spec(webhook)).await.expect("a webhook");
+    let made = f.service.library().create_key(&f.caller, spec(json!({ "scope": "read" }))).await.expect("a key");
     let request = RequestKey { organization: &f.caller.organization, route: "POST /v1/api-keys", key: "k" };
     let store = f.service.store();
     assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(Seen::First));
@@ -95,7 +95,7 @@ async fn no_secret_is_in_the_files_or_tables_of_the_database() {
     let kept = Seen::Answered { status: 200, body: answer };
     assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(kept));
 
-    let record = f.service.agent(&f.caller, added.agent_id).await.expect("it");
+    let record = f.service.library().agent(&f.caller, added.agent_id).await.expect("it");
     let token = record.p11_inbound_token.clone().expect("made with the bot");
     // While the process runs, its log of writes lies beside the database; after it, all is in one file.
     for _ in 0..2 {
@@ -105,7 +105,7 @@ async fn no_secret_is_in_the_files_or_tables_of_the_database() {
         assert!(!find(&f, "Desk").await.is_empty(), "the search finds what is there");
         f.reopen().await;
     }
-    let read = f.service.agent(&f.caller, added.agent_id).await.expect("it");
+    let read = f.service.library().agent(&f.caller, added.agent_id).await.expect("it");
     assert_eq!(read.spec.sip_password.as_deref(), Some("tell-nobody-sip_password"));
     assert_eq!((read.http_webhook_key.as_deref(), read.p11_inbound_token), (Some(key.as_str()), Some(token)));
     let shown = format!("{record:?} {added:?} {webhook:?} {made:?}");
@@ -134,7 +134,7 @@ async fn what_was_written_in_plain_is_read_and_sealed_at_the_next_start() {
     for secret in [WRITTEN, "plain-key", "rk_plain"] {
         assert_eq!(find(&f, secret).await, [""; 0], "{secret}");
     }
-    let read = f.service.agent(&f.caller, id).await.expect("it");
+    let read = f.service.library().agent(&f.caller, id).await.expect("it");
     assert_eq!(read.spec.sip_password.as_deref(), Some("tell-nobody-sip_password"));
     assert_eq!(read.http_webhook_key.as_deref(), Some("plain-key"));
     let request = RequestKey { organization: "o", route: "POST /v1/api-keys", key: "k" };
@@ -170,7 +170,7 @@ async fn what_was_deleted_in_plain_is_in_no_file_after_the_first_start_with_a_ke
     }
     f.reopen().await;
     assert_eq!(in_files(f.folder.path(), WRITTEN), [""; 0]);
-    assert_eq!(f.service.all_agents(&f.caller).await.expect("agents").len(), 1);
+    assert_eq!(f.service.library().all_agents(&f.caller).await.expect("agents").len(), 1);
     drop(other);
     f.reopen().await;
     assert_eq!(in_files(f.folder.path(), WRITTEN), [""; 0]);
@@ -208,6 +208,6 @@ async fn a_changed_key_seals_everything_again() {
     std::fs::remove_file(f.folder.path().join(KEY_FILE)).expect("no longer needed");
     std::fs::write(f.folder.path().join(KEY_FILE), "new").expect("written");
     f.reopen().await;
-    let read = f.service.agent(&f.caller, id).await.expect("it");
+    let read = f.service.library().agent(&f.caller, id).await.expect("it");
     assert_eq!(read.spec.sip_password.as_deref(), Some("tell-nobody-sip_password"));
 }

@@ -32,15 +32,15 @@ async fn a_conversation_that_was_ended_takes_no_message() {
         let id = ids[0];
         f.walk(id, &[S::Queued, S::Ready, S::Running]).await;
         let end = async || match by_hangup {
-            true => f.service.hangup(&f.caller, id).await.expect("asked").status == S::ConversationEnded,
-            false => f.service.end_conversations(&f.caller, &[id]).await.expect("asked").success,
+            true => f.service.runs().hangup(&f.caller, id).await.expect("asked").status == S::ConversationEnded,
+            false => f.service.runs().end_conversations(&f.caller, &[id]).await.expect("asked").success,
         };
         assert!(!end().await, "nobody holds it");
-        f.service.take_message(&f.caller, hello(id)).await.expect("it goes on");
+        f.service.runs().take_message(&f.caller, hello(id)).await.expect("it goes on");
         f.live.calls.lock().push(id);
         assert!(end().await);
         assert_eq!(f.status(id).await, S::Running, "it is asked to end, and has not yet");
-        let refused = refusal(f.service.take_message(&f.caller, hello(id)).await);
+        let refused = refusal(f.service.runs().take_message(&f.caller, hello(id)).await);
         assert_eq!(refused, "Conversation has already ended");
     }
 }

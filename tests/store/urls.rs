@@ -44,7 +44,7 @@ async fn check_bundle(service: &Service, caller: &Caller, url: &str) {
             "background_noise": "custom", "custom_background_noise_url": url }],
         "custom_metrics": [],
     }));
-    let pushed = service.push(caller, bundle).await.expect("answered");
+    let pushed = service.bundles().push(caller, bundle).await.expect("answered");
     let told: Vec<String> = pushed.errors.iter().flat_map(|error| error.errors.clone()).collect();
     let expect = ["http_webhook", "custom_background_noise_url"]
         .map(|field| format!("{field}: {field} points to a host that is not allowed"));
@@ -68,15 +68,16 @@ async fn a_name_that_leads_inside_is_not_saved() {
             "agent_id": agent, "checks": [{ "checkType": "agent_responds" }], "notifications": { "channels": channels },
         }))
     };
-    let alert = service.create_alert(caller, rule(json!([]))).await.expect("made").id;
-    let watch = service.create_monitor(caller, monitor(json!([]))).await.expect("made").id;
+    let alert = service.watching().create_alert(caller, rule(json!([]))).await.expect("made").id;
+    let watch = service.watching().create_monitor(caller, monitor(json!([]))).await.expect("made").id;
     for url in [INSIDE, OUTSIDE, NOWHERE] {
         let noise = json!({ "background_noise": "custom", "custom_background_noise_url": url });
-        let human = |fields: &Value| service.create_digital_human(caller, spec(fields.clone()), &[]);
+        let human = |fields: &Value| service.humans().create_digital_human(caller, spec(fields.clone()), &[]);
         check("a noise", url, "custom_background_noise_url", human(&noise).await);
-        let done = service.update_digital_human(caller, humans[0], map(noise.clone()), None, false).await;
+        let done = service.humans().update_digital_human(caller, humans[0], map(noise.clone()), None, false).await;
         check("a changed noise", url, "custom_background_noise_url", done);
-        let made = service.create_digital_humans(caller, vec![spec(noise.clone())], &[]).await.expect("answered");
+        let made =
+            service.humans().create_digital_humans(caller, vec![spec(noise.clone())], &[]).await.expect("answered");
         assert_eq!(made.errors.len(), usize::from(url == INSIDE));
         let scripted = json!({ "scripted_responses": [{
             "match_type": "exact", "match_phrase": "Hi", "response_type": "audio", "occurrence_mode": "always",
@@ -89,15 +90,15 @@ async fn a_name_that_leads_inside_is_not_saved() {
                 "participants": [{ "role": "AGENT" }, { "role": "USER" }], field: url,
             }));
             let asked = if url.starts_with("http://inside") { INSIDE } else { OUTSIDE };
-            check("a call", asked, field, service.evaluate_call(caller, request).await);
+            check("a call", asked, field, service.evaluations().evaluate_call(caller, request).await);
         }
         let channels = json!([{ "type": "webhook", "target": url }, { "type": "email", "target": "a@example.com" }]);
-        check("an alert", url, "target", service.create_alert(caller, rule(channels.clone())).await);
+        check("an alert", url, "target", service.watching().create_alert(caller, rule(channels.clone())).await);
         let change = spec(json!({ "notification_channels": channels.clone() }));
-        check("a changed alert", url, "target", service.update_alert(caller, alert, &change).await);
-        check("a monitor", url, "target", service.create_monitor(caller, monitor(channels.clone())).await);
+        check("a changed alert", url, "target", service.watching().update_alert(caller, alert, &change).await);
+        check("a monitor", url, "target", service.watching().create_monitor(caller, monitor(channels.clone())).await);
         let change = spec(json!({ "notifications": { "channels": channels } }));
-        check("a changed monitor", url, "target", service.update_monitor(caller, watch, &change).await);
+        check("a changed monitor", url, "target", service.watching().update_monitor(caller, watch, &change).await);
         let notified = json!({ "webhook_url": url });
         for (field, value) in [
             ("P8_base_url", json!(url)),
@@ -107,16 +108,16 @@ async fn a_name_that_leads_inside_is_not_saved() {
             let fields = if value.is_object() { value } else { json!({ field: value }) };
             let mut named = fields.clone();
             named["name"] = "Desk".into();
-            check("an agent", url, field, service.add_agent(caller, spec(named)).await);
+            check("an agent", url, field, service.library().add_agent(caller, spec(named)).await);
             let id = IdString::from(agent);
-            check("a changed agent", url, field, service.update_agent(caller, Some(&id), map(fields)).await);
+            check("a changed agent", url, field, service.library().update_agent(caller, Some(&id), map(fields)).await);
         }
-        let done = service.update_integrations(caller, map(json!({ "P2_base_url": url }))).await;
+        let done = service.library().update_integrations(caller, map(json!({ "P2_base_url": url }))).await;
         check("credentials", url, "P2_base_url", done);
         check_bundle(&service, caller, url).await;
     }
     let sound = NoiseSource::Existing(INSIDE.to_owned());
-    let done = service.create_background_noise(caller, "n".to_owned(), sound).await;
+    let done = service.library().create_background_noise(caller, "n".to_owned(), sound).await;
     check("a sound", INSIDE, "storage_path", done);
 }
 
@@ -128,13 +129,14 @@ async fn what_is_not_there_is_told_before_a_host() {
     let (caller, stranger) = (&f.caller, f.stranger().await);
     let hook = || map(json!({ "http_webhook": INSIDE }));
     let agent = Some(Error::NotFound("Agent"));
-    assert_eq!(service.update_agent(caller, Some(&IdString::from(99)), hook()).await.err(), agent);
-    assert_eq!(service.update_agent_by_external_id(caller, "nobody", hook()).await.err(), agent);
+    assert_eq!(service.library().update_agent(caller, Some(&IdString::from(99)), hook()).await.err(), agent);
+    assert_eq!(service.library().update_agent_by_external_id(caller, "nobody", hook()).await.err(), agent);
     let noise = json!({ "custom_background_noise_url": INSIDE });
     let simulation = Some(Error::NotFound("Simulation"));
-    assert_eq!(service.create_digital_human(caller, spec(noise.clone()), &[99]).await.err(), simulation);
-    let change =
-        |caller, id, simulations| service.update_digital_human(caller, id, map(noise.clone()), simulations, false);
+    assert_eq!(service.humans().create_digital_human(caller, spec(noise.clone()), &[99]).await.err(), simulation);
+    let change = |caller, id, simulations| {
+        service.humans().update_digital_human(caller, id, map(noise.clone()), simulations, false)
+    };
     assert_eq!(change(caller, humans[0], Some(&[99][..])).await.err(), simulation);
     assert_eq!(change(caller, 99, None).await.err(), Some(Error::NotFound("Digital human")));
     let foreign = change(&stranger, humans[0], None).await;

@@ -22,7 +22,8 @@ const HOUR_MS: i64 = 3_600_000;
 impl Fixture {
     /// Returns a webhook with its id and key.
     async fn webhook(&self, body: Value) -> (Uuid, String) {
-        let made = self.service.create_webhook(&self.caller, spec::<WebhookSpec>(body)).await.expect("a webhook");
+        let made =
+            self.service.watching().create_webhook(&self.caller, spec::<WebhookSpec>(body)).await.expect("a webhook");
         (made.webhook.id, made.signing_key)
     }
 
@@ -30,7 +31,7 @@ impl Fixture {
     async fn deliver(&self) -> usize {
         let mut count = 0;
         while let Some(outgoing) = self.service.queue().claim_event().await.expect("claims") {
-            self.service.deliver(outgoing).await.expect("settles");
+            self.service.watching().deliver(outgoing).await.expect("settles");
             count += 1;
         }
         count
@@ -70,7 +71,7 @@ async fn a_result_is_told_when_it_ends_and_when_it_is_evaluated() {
     f.walk(id, TO_EVALUATION).await;
     let calls = json!([{ "name": "book", "start_offset_ms": 5, "parameters": { "day": 1 }, "output": "ok" }]);
     let update = json!({ "simulation_result_id": id.to_string(), "tool_calls": calls, "tags": ["t"] });
-    f.service.update_result(&f.caller, spec(update)).await.expect("updated");
+    f.service.runs().update_result(&f.caller, spec(update)).await.expect("updated");
     f.judge(id, json!({ "goal_success": true })).await;
     // Asked for again, judged again, told again.
     f.judge(id, json!({ "goal_success": false })).await;
@@ -115,10 +116,10 @@ async fn a_result_is_told_when_it_ends_and_when_it_is_evaluated() {
         assert_eq!(evaluated[name], expect, "{name}");
     }
     assert_eq!(came[2].body()["outcome"], "failed");
-    let log = f.service.webhook_deliveries(&f.caller, webhook, 1, 50).await.expect("the log");
+    let log = f.service.watching().webhook_deliveries(&f.caller, webhook, 1, 50).await.expect("the log");
     assert_eq!((log.total_count, log.total_pages), (3, 1));
     assert!(log.deliveries.iter().all(|attempt| attempt.status == Some(200) && attempt.attempt == 1));
-    assert_eq!(f.service.webhook(&f.caller, webhook).await.expect("it").last_status, Some(200));
+    assert_eq!(f.service.watching().webhook(&f.caller, webhook).await.expect("it").last_status, Some(200));
 }
 
 #[tokio::test]
@@ -126,10 +127,10 @@ async fn only_what_is_wanted_is_told() {
     let f = Fixture::new().await;
     let receiver = Receiver::start().await;
     let (agent, simulation, _) = f.booth(json!({}), 2).await;
-    let folder = f.service.create_folder(&f.caller, spec(json!({ "name": "f" }))).await.expect("a folder").id;
+    let folder = f.service.library().create_folder(&f.caller, spec(json!({ "name": "f" }))).await.expect("a folder").id;
     let stranger = f.stranger().await;
     let foreign = json!({ "url": receiver.url(), "event_types": RESULTS });
-    f.service.create_webhook(&stranger, spec(foreign)).await.expect("of another organization");
+    f.service.watching().create_webhook(&stranger, spec(foreign)).await.expect("of another organization");
     let with = |path: &str, more: Value| {
         let mut body = json!({ "url": receiver.url() + path, "event_types": RESULTS });
         super::extend(&mut body, more);
@@ -145,12 +146,12 @@ async fn only_what_is_wanted_is_told() {
     f.walk(results[0], &[S::Cancelled]).await;
     f.walk(results[1], TO_EVALUATION).await;
     let into = json!({ "agent_id": agent, "folder_id": folder });
-    f.service.move_agent(&f.caller, spec(into)).await.expect("moved");
+    f.service.library().move_agent(&f.caller, spec(into)).await.expect("moved");
     f.judge(results[1], json!({})).await;
     for tag in [None, Some("x"), Some("t")] {
         let mut db = f.service.store().org(&f.caller.organization).write().await.expect("a session");
         let log = map(json!({ "id": "c1", "status": "COMPLETED" }));
-        f.service.tell_call(&mut db, agent, tag, log).await.expect("told");
+        f.service.outbox().tell_call(&mut db, agent, tag, log).await.expect("told");
         db.commit().await.expect("kept");
     }
     f.deliver().await;
@@ -297,13 +298,16 @@ async fn a_receiver_that_is_down_for_an_hour_gets_everything_in_order() {
         assert_eq!(first.bytes, request.bytes);
     }
     assert_eq!(events.len(), 24);
-    let read = f.service.webhook(&f.caller, webhook).await.expect("it");
+    let read = f.service.watching().webhook(&f.caller, webhook).await.expect("it");
     assert_eq!((read.spec.enabled, read.last_status, read.consecutive_failures), (true, Some(204), 0));
-    let log = f.service.webhook_deliveries(&f.caller, webhook, 1, 1000).await.expect("the log");
+    let log = f.service.watching().webhook_deliveries(&f.caller, webhook, 1, 1000).await.expect("the log");
     assert_eq!(log.total_count as usize, failed.len() + came.len());
     println!("12 results, an hour down: {} attempts failed, {} delivered", failed.len(), came.len());
     f.clock.advance_ms(7 * 24 * HOUR_MS);
-    assert_eq!(f.service.webhook_deliveries(&f.caller, webhook, 1, 50).await.expect("the log").total_count, 0);
+    assert_eq!(
+        f.service.watching().webhook_deliveries(&f.caller, webhook, 1, 50).await.expect("the log").total_count,
+        0
+    );
 }
 
 #[tokio::test]
@@ -322,13 +326,13 @@ async fn retries_wait_longer_each_time_and_end() {
         let waited = pair[1] - pair[0];
         assert!((seconds * 800..=seconds * 1200).contains(&waited), "{waited} ms after {seconds} s");
     }
-    let read = f.service.webhook(&f.caller, webhook).await.expect("it");
+    let read = f.service.watching().webhook(&f.caller, webhook).await.expect("it");
     assert_eq!((read.spec.enabled, read.last_status, read.consecutive_failures), (true, Some(404), 1));
     // One that comes through makes it whole again.
     receiver.answers(200);
     f.many(1).await;
     assert_eq!(f.deliver().await, 1);
-    assert_eq!(f.service.webhook(&f.caller, webhook).await.expect("it").consecutive_failures, 0);
+    assert_eq!(f.service.watching().webhook(&f.caller, webhook).await.expect("it").consecutive_failures, 0);
 }
 
 #[tokio::test]
@@ -338,11 +342,11 @@ async fn fifty_failures_in_a_row_disable_a_webhook() {
     let (webhook, _) = f.webhook(json!({ "url": receiver.url(), "event_types": RESULTS })).await;
     receiver.answers(500);
     f.many(51).await;
-    let enabled = || async { f.service.webhook(&f.caller, webhook).await.expect("it").spec.enabled };
+    let enabled = || async { f.service.watching().webhook(&f.caller, webhook).await.expect("it").spec.enabled };
     while f.deliver().await > 0 && f.wait().await {}
     assert!(!enabled().await);
     assert_eq!(receiver.take().len(), 50 * 7 + 6, "the last attempt at the last event is not made");
-    let log = f.service.webhook_deliveries(&f.caller, webhook, 1, 1).await.expect("the log");
+    let log = f.service.watching().webhook_deliveries(&f.caller, webhook, 1, 1).await.expect("the log");
     let newest = &log.deliveries[0];
     assert_eq!(newest.error.as_deref(), Some("50 events in a row failed"));
     assert_eq!((newest.event.as_str(), newest.status), ("webhook_disabled", Some(500)));
@@ -350,7 +354,7 @@ async fn fifty_failures_in_a_row_disable_a_webhook() {
     assert_eq!(f.deliver().await, 0, "nothing is sent");
     // Enabled again: what waited is sent, what happened meanwhile was not kept.
     let patch = map(json!({ "enabled": true }));
-    let read = f.service.update_webhook(&f.caller, webhook, patch).await.expect("updated");
+    let read = f.service.watching().update_webhook(&f.caller, webhook, patch).await.expect("updated");
     assert_eq!(read.consecutive_failures, 0);
     receiver.answers(200);
     assert!(f.wait().await);
@@ -366,7 +370,7 @@ async fn a_receiver_that_is_gone_is_not_asked_again() {
     f.many(2).await;
     assert_eq!(f.deliver().await, 1);
     assert!(!f.wait().await);
-    let read = f.service.webhook(&f.caller, webhook).await.expect("it");
+    let read = f.service.watching().webhook(&f.caller, webhook).await.expect("it");
     assert_eq!((read.spec.enabled, read.last_status), (false, Some(410)));
 }
 
@@ -389,7 +393,7 @@ async fn eight_deliveries_of_a_webhook_are_out_at_the_same_time() {
     assert_eq!(out[0].event_id, out[1].event_id, "an event is the same for both");
     let last = out.pop().expect("sixteen");
     let of = last.webhook_id;
-    f.service.deliver(last).await.expect("settles");
+    f.service.watching().deliver(last).await.expect("settles");
     assert_eq!(queue.claim_event().await.expect("claims").map(|next| next.webhook_id), Some(of));
     assert_eq!(queue.claim_event().await, Ok(None));
 }
@@ -402,13 +406,13 @@ async fn what_was_on_its_way_when_the_engine_stopped_is_told_after_the_restart()
     let results = f.many(3).await;
     let lost = f.service.queue().claim_event().await.expect("claims").expect("one");
     f.reopen().await;
-    f.service.recover().await.expect("recovers");
+    f.service.runs().recover().await.expect("recovers");
     assert_eq!(f.deliver().await, 3);
     let came = receiver.take();
     assert_eq!(came.iter().map(|came| came.what().1).collect::<Vec<_>>(), results);
     assert_eq!(came[0].header("x-svc-event-id"), lost.event_id.to_string());
     // A worker that comes late with an old lease changes nothing.
-    f.service.deliver(lost).await.expect("settles");
+    f.service.watching().deliver(lost).await.expect("settles");
     assert_eq!(f.service.queue().next_event_ms().await, Ok(None));
 }
 
@@ -449,7 +453,7 @@ async fn a_webhook_that_leads_inside_by_now_reaches_nothing() {
     let closed = ringer::service::Settings { allow_private_targets: false, ..f.service.settings().clone() };
     let live = std::sync::Arc::new(ringer::service::NoLiveCalls);
     let strict = Service::new(f.service.store().clone(), f.clock.clone(), closed, live);
-    let tested = strict.test_webhook(&f.caller, webhook).await.expect("tried");
+    let tested = strict.watching().test_webhook(&f.caller, webhook).await.expect("tried");
     assert_eq!((tested.delivered, tested.status), (false, None));
     assert_eq!(tested.message, "Not delivered: 127.0.0.1 points to an address that is not allowed");
     assert_eq!(receiver.take().len(), 0);

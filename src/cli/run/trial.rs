@@ -39,7 +39,7 @@ async fn at_engine(config: &Config, plan: &Plan) -> Result<(), Stop> {
     let dialects = dialects(config).map_err(|why| told(&why))?.into();
     let settings = Settings { dialects, ..service_settings(config) };
     let service = Service::new(store, Clock::Real, settings, std::sync::Arc::new(NoLiveCalls));
-    service.bootstrap("run", &plan.key).await.map_err(|error| told(&error))?;
+    service.library().bootstrap("run", &plan.key).await.map_err(|error| told(&error))?;
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| told(&error))?;
     let address = listener.local_addr().map_err(|error| told(&error))?;
     let client = Client::new(&format!("http://{address}"), &plan.key).map_err(Stop::bad)?;

@@ -97,7 +97,7 @@ impl<'a> Drive<'a> {
         let clock = service.clock().clone();
         // The hash of a short text tells what it is to whoever guesses.
         if self.redactor.is_none() {
-            self.log = Log::begin(&service.result_folder(job.result_id)).await;
+            self.log = Log::begin(&service.settings().result_folder(job.result_id)).await;
         }
         self.read_news().await?;
         self.dialogue.handle(clock.now_ms(), Input::Begin);
@@ -156,7 +156,7 @@ impl<'a> Drive<'a> {
     async fn send(&mut self, text: String, ends: bool) -> Result<()> {
         if ends {
             let job = self.work.job;
-            self.work.workshop.service.close_inbox(&job.organization, job.result_id).await?;
+            self.work.workshop.service.conversations().close_inbox(&job.organization, job.result_id).await?;
         }
         let history = self.dialogue.history().to_vec();
         let message = Message { id: clock::new_id(), text, ends, history };
@@ -190,12 +190,15 @@ impl<'a> Drive<'a> {
         self.dialogue.handle(now, Input::Sent { at_ms, message_id, is_answered });
         if !self.running {
             let began_ms = self.dialogue.began_ms().unwrap_or(at_ms);
-            service.connect(&job.organization, job.result_id, ResultStatus::Dispatched, began_ms).await?;
+            service
+                .conversations()
+                .connect(&job.organization, job.result_id, ResultStatus::Dispatched, began_ms)
+                .await?;
             self.running = true;
         }
         if !reply.calls.is_empty() {
             let calls = reply.calls.into_iter().map(|call| (call.name, call.parameters, call.output));
-            service.hear_calls(&job.organization, job.result_id, calls.collect()).await?;
+            service.runs().hear_calls(&job.organization, job.result_id, calls.collect()).await?;
             self.read_news().await?;
         }
         let ends = reply.ends.then_some(EndReason::AgentHangup);

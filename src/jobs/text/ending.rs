@@ -33,6 +33,6 @@ impl TextWork<'_> {
         let (organization, attempt) = (job.organization.clone(), job.attempt);
         let ended =
             Ended { organization, result_id: id, attempt, connected_at_ms: None, timeline, transcript, outcome };
-        Box::pin(service.store_ended(ended, None)).await
+        Box::pin(service.conversations().store_ended(ended, None)).await
     }
 }

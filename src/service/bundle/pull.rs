@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::Bundles;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::Object;
@@ -18,9 +19,9 @@ use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::folder::FolderSpec;
 use crate::model::run::{QueueAnswer, QueueRequest, RunSettings};
 use crate::model::simulation::SimulationSpec;
-use crate::service::library::humans::owned;
+use crate::service::Caller;
+use crate::service::humans::owned;
 use crate::service::library::versions::versions_of;
-use crate::service::{Caller, Service};
 use crate::store::{Metrics, Resource, Row, Session};
 
 /// Ids of the rows that a bundle contains.
@@ -32,7 +33,7 @@ struct Members {
     metrics: BTreeSet<Uuid>,
 }
 
-impl Service {
+impl Bundles {
     /// Returns the simulations that hang on a root with all that hangs on them. Stable identifiers that are missing are
     /// made.
     pub async fn pull(&self, caller: &Caller, root_type: RootType, root_id: &str) -> Result<Bundle> {
@@ -79,7 +80,9 @@ impl Service {
 
     /// Queues a run of the simulation with a stable identifier.
     pub async fn run_by_code(&self, caller: &Caller, code: Uuid, settings: RunSettings) -> Result<QueueAnswer> {
-        self.queue_named_run(caller, QueueRequest { simulation_id: None, svc_as_code_id: Some(code), settings }).await
+        self.runs
+            .queue_named_run(caller, QueueRequest { simulation_id: None, svc_as_code_id: Some(code), settings })
+            .await
     }
 
     async fn pulled_agent(&self, db: &mut Session, caller: &Caller, id: i64) -> Result<Object> {

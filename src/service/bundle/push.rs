@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::Bundles;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentSpec};
@@ -18,23 +19,23 @@ use crate::model::schema::{Kind, Node};
 use crate::model::simulation::SimulationSpec;
 use crate::model::validate::{Source, validate};
 use crate::model::validation_error::ValidationErrors;
+use crate::service::Caller;
 use crate::service::library::agents::broken_rules;
 use crate::service::library::field_rules::Broken;
 use crate::service::library::simulations::{self, check_journeys, name_of};
 use crate::service::library::{field_rules, human_rules, metrics};
-use crate::service::{Caller, Service};
 use crate::store::{Metrics, Row, Session};
 use ringer_syntax::json;
 
 /// The field by which an entity is known.
 const CODE: &str = "svc_as_code_id";
 
-impl Service {
+impl Bundles {
     /// Creates what is absent, changes what differs, leaves what is the same.
     pub async fn push(&self, caller: &Caller, bundle: Bundle) -> Result<Pushed> {
         let refused = self.refused_names(&bundle).await?;
         let db = self.store.org(&caller.organization).write().await?;
-        let mut push = Push { service: self, db, caller, errors: vec![], actions: vec![] };
+        let mut push = Push { bundles: self, db, caller, errors: vec![], actions: vec![] };
         let count =
             |entities: &[Object], what: &str| (entities.len() != 1).then(|| format!("exactly one {what} is required"));
         let counts = [count(&bundle.agents, "agent"), count(&bundle.simulations, "simulation")];
@@ -72,7 +73,7 @@ impl Service {
     }
 }
 
-impl Service {
+impl Bundles {
     /// Entities with a URL whose name leads to where nothing may be sent, and what is said of it. Found before the transaction:
     /// names may take long.
     async fn refused_names<'b>(&self, bundle: &'b Bundle) -> Result<Vec<(&'static str, &'b Object, String)>> {
@@ -129,7 +130,7 @@ enum Code {
 }
 
 struct Push<'p> {
-    service: &'p Service,
+    bundles: &'p Bundles,
     db: Session,
     caller: &'p Caller,
     errors: Vec<EntityError>,
@@ -211,19 +212,19 @@ impl Push<'_> {
         let Some(checked) = self.check_entity::<AgentSpec>(KIND, entity, vec![], &mut vec![], Code::Uuid)? else {
             return Ok(None);
         };
-        let (service, caller) = (self.service, self.caller);
+        let (bundles, caller) = (self.bundles, self.caller);
         let code = Uuid::parse_str(&checked.code).ok();
         let name = checked.spec.name.clone();
         let Some(row) = self.db.by::<AgentDoc>("code_id", checked.code).await?.pop() else {
-            let broken = broken_rules(&mut checked.spec.clone(), service.settings());
-            let done = service.insert_agent(&mut self.db, caller, checked.spec).await;
+            let broken = broken_rules(&mut checked.spec.clone(), &bundles.settings);
+            let done = bundles.library.insert_agent(&mut self.db, caller, checked.spec).await;
             let made = self.require_valid::<_, AgentSpec>(KIND, entity, done, broken)?;
             self.did("Created", "agent", &name);
             return Ok(made.map(|(id, _)| Anchor { id, code, is_new: true }));
         };
         let id = row.id;
-        let broken = broken_rules(&mut field_rules::apply_patch(&row.doc.spec, &checked.patch)?, service.settings());
-        let done = service.amend_agent(&mut self.db, caller, row, &checked.patch).await;
+        let broken = broken_rules(&mut field_rules::apply_patch(&row.doc.spec, &checked.patch)?, &bundles.settings);
+        let done = bundles.library.amend_agent(&mut self.db, caller, row, &checked.patch).await;
         let amended = self.require_valid::<_, AgentSpec>(KIND, entity, done, broken)?;
         if amended.is_some_and(|amended| amended.changed) {
             self.did("Updated", "agent", &name);
@@ -243,13 +244,13 @@ impl Push<'_> {
         let Some(checked) = self.check_entity::<SimulationSpec>(KIND, &fields, more, &mut vec![], Code::Uuid)? else {
             return Ok(None);
         };
-        let (service, caller) = (self.service, self.caller);
+        let (bundles, caller) = (self.bundles, self.caller);
         let code = Uuid::parse_str(&checked.code).ok();
         let found = self.db.by::<SimulationSpec>("code_id", checked.code).await?.pop();
         let (id, is_new, verb) = match found {
             None => {
                 let broken = simulations::broken_rules(&mut checked.spec.clone(), None);
-                let done = service.insert_simulation(&mut self.db, caller, checked.spec).await;
+                let done = bundles.library.insert_simulation(&mut self.db, caller, checked.spec).await;
                 let Some(id) = self.require_valid::<_, SimulationSpec>(KIND, entity, done, broken)? else {
                     return Ok(None);
                 };
@@ -258,7 +259,7 @@ impl Push<'_> {
             Some(row) => {
                 let mut spec = simulations::lay_patch(&row.doc, checked.patch.clone())?;
                 let broken = simulations::broken_rules(&mut spec, Some(&row.doc));
-                let done = service.amend_simulation(&mut self.db, caller, &row, checked.patch).await;
+                let done = bundles.library.amend_simulation(&mut self.db, caller, &row, checked.patch).await;
                 let changed = self.require_valid::<_, SimulationSpec>(KIND, entity, done, broken)?;
                 (row.id, false, changed.filter(|changed| *changed).map(|_| "Updated"))
             }
@@ -277,13 +278,13 @@ impl Push<'_> {
             let Some((id, is_new)) = self.human(entity, simulation, &mut codes).await? else { continue };
             kept.push(id);
             linked += i64::from(!is_new && before.iter().all(|row| row.id != id));
-            self.db.link(simulation.id, id, self.service.clock.now_ms()).await?;
+            self.db.link(simulation.id, id, self.bundles.clock.now_ms()).await?;
         }
         let left: Vec<Row<DigitalHumanSpec>> = before.into_iter().filter(|row| !kept.contains(&row.id)).collect();
         for row in &left {
             unlinked += i64::from(self.db.unlink(simulation.id, row.id).await?);
         }
-        self.service.silence(&mut self.db, self.caller, left).await?;
+        self.bundles.library.silence(&mut self.db, self.caller, left).await?;
         match check_journeys(&mut self.db, simulation.id).await {
             Err(Error::Refused(text)) => self.errors.push(EntityError {
                 entity_type: "bundle".into(),
@@ -336,10 +337,10 @@ impl Push<'_> {
         let checked =
             self.check_entity::<DigitalHumanSpec>(KIND, &fields, more.into_iter().collect(), codes, Code::Uuid)?;
         let Some(checked) = checked else { return Ok(None) };
-        let (service, caller) = (self.service, self.caller);
+        let (bundles, caller) = (self.bundles, self.caller);
         let Some(row) = self.db.by::<DigitalHumanSpec>("code_id", checked.code).await?.pop() else {
-            let broken = human_rules::broken(&mut checked.spec.clone(), service.settings());
-            let done = service.make_human(&mut self.db, caller, checked.spec, &[simulation.id]).await;
+            let broken = human_rules::broken(&mut checked.spec.clone(), &bundles.settings);
+            let done = bundles.humans.make_human(&mut self.db, caller, checked.spec, &[simulation.id]).await;
             let Some(made) = self.require_valid::<_, DigitalHumanSpec>(KIND, entity, done, broken)? else {
                 return Ok(None);
             };
@@ -348,8 +349,8 @@ impl Push<'_> {
         };
         let mut links = self.db.simulations_of(row.id).await?;
         links.push(simulation.id);
-        let broken = human_rules::broken(&mut field_rules::apply_patch(&row.doc, &checked.patch)?, service.settings());
-        let done = service.amend_human(&mut self.db, caller, &row, &checked.patch, Some(&links), false).await;
+        let broken = human_rules::broken(&mut field_rules::apply_patch(&row.doc, &checked.patch)?, &bundles.settings);
+        let done = bundles.humans.amend_human(&mut self.db, caller, &row, &checked.patch, Some(&links), false).await;
         let Some(changed) = self.require_valid::<_, DigitalHumanSpec>(KIND, entity, done, broken)? else {
             return Ok(None);
         };
@@ -381,7 +382,7 @@ impl Push<'_> {
         }
         if simulation.is_new || linked + unlinked > 0 {
             let spec = SimulationSpec { selected_custom_metrics: Some(wanted), ..row.doc };
-            self.db.update(row.id, &spec, self.service.clock.now_ms(), Some(self.caller.key_id)).await?;
+            self.db.update(row.id, &spec, self.bundles.clock.now_ms(), Some(self.caller.key_id)).await?;
         }
         Ok(())
     }
@@ -395,7 +396,7 @@ impl Push<'_> {
         let code = if is_text { Code::Text } else { Code::Uuid };
         let checked = self.check_entity::<CustomMetricSpec>(KIND, entity, vec![], codes, code)?;
         let Some(mut checked) = checked else { return Ok(None) };
-        let (service, caller) = (self.service, self.caller);
+        let (bundles, caller) = (self.bundles, self.caller);
         let name = checked.spec.name.clone();
         if found.is_empty() {
             found = self.db.by("code_id", checked.code).await?;
@@ -405,7 +406,7 @@ impl Push<'_> {
                 checked.spec.agent_ids.push(agent.id);
             }
             let broken = metrics::broken_rules(&checked.spec);
-            let done = service.insert_metric(&mut self.db, caller, checked.spec).await;
+            let done = bundles.library.insert_metric(&mut self.db, caller, checked.spec).await;
             let made = self.require_valid::<_, CustomMetricSpec>(KIND, entity, done, broken)?;
             self.did("Created", "custom metric", &name);
             return Ok(made.map(|row| row.id));
@@ -417,7 +418,7 @@ impl Push<'_> {
             agents.push(agent.id.into());
         }
         let broken = metrics::broken_rules(&field_rules::apply_patch(&row.doc, &checked.patch)?);
-        let done = service.amend_metric(&mut self.db, caller, &row, &checked.patch).await;
+        let done = bundles.library.amend_metric(&mut self.db, caller, &row, &checked.patch).await;
         let Some(changed) = self.require_valid::<_, CustomMetricSpec>(KIND, entity, done, broken)? else {
             return Ok(None);
         };
@@ -435,14 +436,14 @@ impl Push<'_> {
     /// Inserts a placeholder for an agent that was refused or is missing. Entities that refer to it are still checked,
     /// and the transaction is dropped.
     async fn stand_in_agent(&mut self, entity: Option<&Object>) -> Result<Anchor> {
-        let id = self.db.insert(&AgentDoc::default(), self.service.clock.now_ms(), None).await?;
+        let id = self.db.insert(&AgentDoc::default(), self.bundles.clock.now_ms(), None).await?;
         Ok(Anchor { id, code: code_of(entity), is_new: true })
     }
 
     /// Inserts a placeholder for a simulation.
     async fn stand_in_simulation(&mut self, entity: Option<&Object>, agent: &Anchor) -> Result<Anchor> {
         let doc = SimulationSpec { agent_id: agent.id.into(), always_on: true, ..SimulationSpec::default() };
-        let id = self.db.insert(&doc, self.service.clock.now_ms(), None).await?;
+        let id = self.db.insert(&doc, self.bundles.clock.now_ms(), None).await?;
         Ok(Anchor { id, code: code_of(entity), is_new: true })
     }
 }

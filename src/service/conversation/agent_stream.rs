@@ -2,13 +2,13 @@
 
 use subtle::ConstantTimeEq;
 
+use super::Conversations;
 use super::inbound_address::{Goal, InboundAddress, stage};
 use super::stream_address::{place_of, url_of};
 use crate::error::{Error, Result};
 use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
-use crate::service::Service;
 
 /// Organization and result that a token is for.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub enum StreamGoal {
     Address(InboundAddress),
 }
 
-impl Service {
+impl Conversations {
     /// Returns whom a token is for.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, BufReader};
 use uuid::Uuid;
 
+use super::Conversations;
 use super::transcode::{self, Packing, Track};
 pub(in crate::service) use crate::engine::{
     CALLER_CLEAN, CAPTURED, EARLY_MEDIA, JOURNAL, PIPELINE_LOG, RECORDING, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG,
@@ -20,14 +21,8 @@ use crate::model::result::ResultDoc;
 use crate::model::time::Timestamp;
 use crate::model::timeline::{self, TimelineEvent};
 use crate::model::transcript::Transcript;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Row, Session};
-
-/// Folder of the results, in the data folder; each result has a folder of its own in it.
-pub(in crate::service) const RESULTS_FOLDER: &str = "results";
-
-/// Folder of the recordings of production calls, in the data folder; each call has a folder of its own in it.
-pub(in crate::service) const CALLS_FOLDER: &str = "call-logs";
 
 /// File of the recording of a production call as it came, in the folder of the call.
 pub(in crate::service) const CALL_RECORDING: &str = "recording";
@@ -135,29 +130,12 @@ pub struct Peaks {
     pub channels: Vec<Vec<f64>>,
 }
 
-impl Service {
-    /// Returns the folder of the files of a result.
-    pub fn result_folder(&self, result_id: i64) -> PathBuf {
-        self.settings.data.join(RESULTS_FOLDER).join(result_id.to_string())
-    }
+/// Returns the link of a result's recording, for its record.
+pub fn recording_link(result_id: i64) -> String {
+    format!("/v1/simulation-result/{result_id}/recording")
+}
 
-    /// Returns the folder of the files of a production call.
-    pub(in crate::service) fn call_folder(&self, call_id: Uuid) -> PathBuf {
-        self.settings.data.join(CALLS_FOLDER).join(call_id.to_string())
-    }
-
-    /// Removes the files of deleted results. A file that cannot be removed is left and logged.
-    pub(in crate::service) async fn remove_files(&self, result_ids: &[i64]) {
-        for id in result_ids {
-            match tokio::fs::remove_dir_all(self.result_folder(*id)).await {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    tracing::warn!(result = id, %error, "failed to remove files of a deleted result");
-                }
-                _ => {}
-            }
-        }
-    }
-
+impl Conversations {
     /// Returns the timeline, once the conversation is over.
     pub async fn timeline(&self, caller: &Caller, result_id: i64) -> Result<Timeline> {
         let mut db = self.store.org(&caller.organization).read().await?;
@@ -199,11 +177,6 @@ impl Service {
         db.update(id, &row.doc, self.clock.now_ms(), None).await?;
         db.put_text("transcripts", id, transcript).await?;
         db.commit().await
-    }
-
-    /// Returns the link of a result's recording, for its record.
-    pub fn recording_link(result_id: i64) -> String {
-        format!("/v1/simulation-result/{result_id}/recording")
     }
 
     /// Returns the file that holds a track, once it is finished: the stereo recording, or what the Digital Human said
@@ -251,7 +224,7 @@ impl Service {
     async fn file_of(&self, caller: &Caller, result_id: i64, name: &str) -> Result<PathBuf> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row: Row<ResultDoc> = db.get(result_id).await?;
-        let path = self.result_folder(result_id).join(name);
+        let path = self.settings.result_folder(result_id).join(name);
         let is_shown = row.doc.body.audio_url.is_some() && !is_hidden(&row.doc, caller);
         let there = is_shown && tokio::fs::try_exists(&path).await.unwrap_or(false);
         if there { Ok(path) } else { Err(Error::NotAvailable("Recording not available".into())) }
@@ -260,7 +233,7 @@ impl Service {
     /// Keeps what is on the disk of a conversation that broke off with its engine: its journal, and its recording as
     /// far as that goes.
     pub(in crate::service) async fn adopt(&self, db: &mut Session, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
-        let folder = self.result_folder(result_id);
+        let folder = self.settings.result_folder(result_id);
         let journal = tokio::fs::read_to_string(folder.join(JOURNAL)).await.unwrap_or_default();
         // The last line may be half a line.
         let mut events: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -273,7 +246,7 @@ impl Service {
         let Ok(Wave { head, frames }) = read_header(&mut BufReader::new(file)).await else { return Ok(()) };
         let duration_ms = frames * 1000 / i64::from(head.format.rate_hz);
         if duration_ms > 0 {
-            doc.body.audio_url = Some(Service::recording_link(result_id));
+            doc.body.audio_url = Some(recording_link(result_id));
             doc.body.duration_ms = Some(duration_ms);
             doc.body.duration = Some((duration_ms + 500) / 1000);
         }

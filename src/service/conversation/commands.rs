@@ -1,6 +1,7 @@
 //! Commands of a job to the lifecycle of its result. Each changes the result in one transaction; a command to a result
 //! that has moved elsewhere changes nothing and returns false.
 
+use super::Conversations;
 use super::obstacle::Obstacle;
 use super::outcome::CallOutcome;
 use crate::error::{Error, Result};
@@ -8,9 +9,8 @@ use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
-use crate::service::Service;
 
-impl Service {
+impl Conversations {
     /// Moves a result to DISPATCHED: its agent is called or written to. `private`: what is private in the conversation
     /// is redacted later; `room`: name of the media room that is opened for it.
     pub async fn dispatch(

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 
+use super::Conversations;
 use super::outcome::CallOutcome;
 use crate::error::{Error, Result};
 use crate::judge::Redactor;
@@ -14,7 +15,6 @@ use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::transcript::Transcript;
-use crate::service::Service;
 use crate::service::conversation::artifacts::files;
 
 /// Folder of the records that wait for the database, in the data folder: one file a result.
@@ -43,7 +43,7 @@ pub struct Ended<Entry = Value> {
     pub outcome: CallOutcome,
 }
 
-impl Service {
+impl Conversations {
     /// Stores the records of a conversation and moves its result on. Where the database cannot be written, they are kept on the disk
     /// and stored later, also by the next start. Where neither can be done, the result ends as RESULT_NOT_STORED.
     ///

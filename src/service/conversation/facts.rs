@@ -91,3 +91,9 @@ pub(in crate::service) async fn human_today(
 pub(in crate::service) async fn is_written(db: &mut Session, agent_id: i64) -> Result<bool> {
     Ok(db.get::<AgentDoc>(agent_id).await?.doc.spec.is_written())
 }
+
+/// Returns the messages that have followed a call so far.
+pub(in crate::service) fn follow_up_messages(doc: &ResultDoc) -> Vec<Value> {
+    let kept = doc.body.follow_up_sms.as_ref().and_then(|kept| kept.get("messages")).and_then(Value::as_array);
+    kept.cloned().unwrap_or_default()
+}

@@ -2,16 +2,13 @@
 //! that comes in is for. A result holds its addresses from READY until its conversation is over. So does one that is written,
 //! what only one may have: its two numbers, and its turn in a run that keeps an order.
 
-use std::net::SocketAddr;
-
-use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
+use super::Conversations;
 use super::facts::is_written;
 use super::obstacle::Obstacle;
 use super::privacy::redactor_of;
 use super::stream_address::{self, AGENT_STREAM};
-use super::user_part::called_number;
 use crate::clock;
 use crate::config::Secret;
 use crate::error::Result;
@@ -25,7 +22,7 @@ use crate::model::status::ResultStatus;
 use crate::model::text::pair_address;
 use crate::model::time::Timestamp;
 use crate::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
-use crate::service::Service;
+use crate::service::outbox::addresses::{address_uri, address_user, number};
 use crate::store::{Row, Session};
 
 /// Next step of a result that waits for its turn.
@@ -37,17 +34,6 @@ pub enum Turn {
     Listens,
     /// Another result comes first, or it is no longer queued.
     Waits,
-}
-
-/// Receiver of an incoming call.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reached {
-    /// No result or Digital Human has this address.
-    Nobody,
-    /// The holder of this address is in a call.
-    Busy,
-    /// The call is for this holder of the address.
-    Address(InboundAddress),
 }
 
 /// Address at which a call is awaited.
@@ -82,52 +68,7 @@ pub(in crate::service) struct Stage {
     pub step: Option<JourneyStep>,
 }
 
-/// Returns the number that an agent reaches a Digital Human on, by telephone or by text messages; none where it writes
-/// otherwise.
-pub(in crate::service) fn number<'a>(
-    agent: &AgentSpec,
-    human: &'a DigitalHumanSpec,
-    step: Option<&'a JourneyStep>,
-) -> Option<&'a str> {
-    if agent.is_sms() {
-        return human.text_number();
-    }
-    let of_step = step.and_then(|step| step.phone_number.as_deref());
-    of_step.or(human.phone_number.as_deref()).filter(|_| !agent.is_written())
-}
-
-/// Returns the user part of the address of a Digital Human: its own as long as it is always on, else one for each run.
-/// The organization's id, which nobody else knows, keeps others from guessing it.
-pub(in crate::service) fn address_user(
-    organization: &str,
-    human_id: i64,
-    human: &DigitalHumanSpec,
-    run_id: i64,
-) -> String {
-    let of_run = if human.listens_on().is_some() { String::new() } else { run_id.to_string() };
-    let token = Seed::of(&format!("leg:{organization}:{of_run}:{human_id}")).0 as u32;
-    format!("dh-{human_id}-{token:08x}")
-}
-
-/// Returns the SIP URI of a user at this engine; empty where no calls come in.
-pub(in crate::service) fn address_uri(user: &str, at: Option<SocketAddr>) -> String {
-    at.map_or_else(String::new, |at| format!("sip:{user}@{at}"))
-}
-
-/// Returns the forms in which the user part of a Request-URI may name an address: as it is, and as a number in E.164.
-fn spellings(user: &str) -> Vec<String> {
-    let user = user.split(';').next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+");
-    let digits: String = user.chars().filter(|c| !matches!(c, '-' | '.' | '(' | ')' | ' ')).collect();
-    let number = digits.strip_prefix('+').unwrap_or(&digits);
-    let mut forms = vec![user.clone()];
-    if (4..=15).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit()) {
-        forms.push(format!("+{number}"));
-    }
-    forms.dedup();
-    forms
-}
-
-impl Service {
+impl Conversations {
     /// Lets a result that has a place go on: the agent is called, or its call is waited for. It waits when another result has
     /// its address, or comes before it in a run whose calls are held one after the other.
     pub async fn take_turn(&self, organization: &str, result_id: i64) -> Result<Turn> {
@@ -173,7 +114,7 @@ impl Service {
         })
     }
 
-    /// Takes the turn of a written conversation as [`Service::take_turn`] does, between two numbers if it has any.
+    /// Takes the turn of a written conversation as [`Conversations::take_turn`] does, between two numbers if it has any.
     /// Returns false if it has to wait, or is no longer to be held.
     pub async fn take_written_turn(
         &self,
@@ -281,91 +222,6 @@ impl Service {
         Ok(())
     }
 
-    /// Returns whom a call is for by the user parts of its Request-URI and its To header field. A trunk that calls the address that was
-    /// registered names the number in To alone.
-    pub async fn reached_by(&self, user: &str, to: &str) -> Result<Reached> {
-        match self.receiver_of(user).await? {
-            Reached::Nobody if called_number(&self.settings.trunks, to).is_some() => self.receiver_of(to).await,
-            reached => Ok(reached),
-        }
-    }
-
-    /// Returns the receiver of a call to `user`, the user part of its Request-URI.
-    pub async fn receiver_of(&self, user: &str) -> Result<Reached> {
-        let mut busy = false;
-        let mut forms = spellings(user);
-        forms.extend(called_number(&self.settings.trunks, user).filter(|number| !forms.contains(number)));
-        for address in &forms {
-            let Some((organization, result_id)) = self.store.org("").read().await?.leg_holder(address).await? else {
-                continue;
-            };
-            let mut db = self.store.org(&organization).read().await?;
-            if db.is_foreign_number(address).await? {
-                // It was registered while this result listened. Its calls are for its holder alone.
-                continue;
-            }
-            let row = db.get::<ResultDoc>(result_id).await?;
-            let stage = stage(&mut db, &row).await?;
-            if stage.as_ref().is_some_and(|stage| stage.agent.is_over_websocket()) {
-                // Its token is its address, and no user part of SIP.
-                continue;
-            }
-            let unresponsive = stage.is_some_and(|stage| stage.is_unresponsive());
-            let body = row.doc.body;
-            if body.status == ResultStatus::Ready {
-                let agent = db.get::<AgentDoc>(body.agent_id).await?.doc.spec;
-                let (login, goal) = (login(&agent), Goal::Result(result_id));
-                return Ok(Reached::Address(InboundAddress { organization, unresponsive, login, goal }));
-            }
-            busy = true;
-        }
-        for address in &forms {
-            if let Some(inbound) = self.always_on_address(address).await? {
-                return Ok(Reached::Address(inbound));
-            }
-        }
-        Ok(if busy { Reached::Busy } else { Reached::Nobody })
-    }
-
-    /// Takes a call for whom it has reached: the result is DISPATCHED then. `None`: there is no place for it.
-    pub async fn take_call(&self, inbound: &InboundAddress, about: Object) -> Result<Option<CallJob>> {
-        let result_id = match inbound.goal {
-            Goal::Result(result_id) => result_id,
-            Goal::AlwaysOn { human_id, simulation_id } => {
-                return self.take_always_on(&inbound.organization, human_id, simulation_id, about).await;
-            }
-        };
-        let mut db = self.store.org(&inbound.organization).write().await?;
-        let mut row = db.get::<ResultDoc>(result_id).await?;
-        let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?.doc;
-        if row.doc.body.status != ResultStatus::Ready
-            || !has_place(&mut db, row.doc.body.simulation_run_id, &simulation).await?
-        {
-            return Ok(None);
-        }
-        self.begin_answered(&mut db, &mut row, about).await?;
-        db.commit().await?;
-        self.live.note_change(result_id);
-        let (organization, attempt) = (inbound.organization.clone(), row.doc.body.attempt);
-        Ok(Some(CallJob { organization, result_id, attempt }))
-    }
-
-    /// Notes a call to somebody who does not answer.
-    pub async fn note_unanswered(&self, inbound: &InboundAddress, mut about: Object) -> Result<()> {
-        let Goal::Result(result_id) = inbound.goal else { return Ok(()) };
-        let mut db = self.store.org(&inbound.organization).write().await?;
-        let mut row = db.get::<ResultDoc>(result_id).await?;
-        if row.doc.body.status != ResultStatus::Ready {
-            return Ok(());
-        }
-        about.insert("at".to_owned(), json!(Timestamp(self.clock.now_ms())));
-        row.doc.unanswered.push(about);
-        let all = json!(row.doc.unanswered);
-        row.doc.note("unanswered_calls", all);
-        db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
-        db.commit().await
-    }
-
     /// Moves a result from READY to DISPATCHED by a call that came in.
     pub(in crate::service) async fn begin_answered(
         &self,
@@ -471,44 +327,4 @@ pub(in crate::service) async fn has_place(db: &mut Session, run_id: i64, simulat
 /// Returns user and password that a caller must prove; `None` if the agent has none.
 pub(in crate::service) fn login(agent: &AgentSpec) -> Option<(String, Secret)> {
     Some((agent.sip_username.clone()?, Secret::new(agent.sip_password.clone()?)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_is_found_however_it_is_written() {
-        for (user, expect) in [
-            ("dh-7-0a1b2c3d", &["dh-7-0a1b2c3d"][..]),
-            ("+15550001111", &["+15550001111"]),
-            ("15550001111", &["15550001111", "+15550001111"]),
-            ("+1-555-000.1111", &["+1-555-000.1111", "+15550001111"]),
-            ("+15550001111;phone-context=x", &["+15550001111"]),
-            ("%2B15550001111", &["+15550001111"]),
-            ("123", &["123"]),
-            ("", &[""]),
-        ] {
-            assert_eq!(spellings(user), expect, "{user}");
-        }
-    }
-
-    #[test]
-    fn an_address_is_of_one_run_or_of_one_who_is_always_on() {
-        let human = DigitalHumanSpec::default();
-        let always = DigitalHumanSpec {
-            always_on_mode: true,
-            phone_number: Some("+15550001111".into()),
-            ..DigitalHumanSpec::default()
-        };
-        let first = address_user("o", 7, &human, 1);
-        assert!(first.starts_with("dh-7-") && first.len() == 13, "{first}");
-        assert_eq!(first, address_user("o", 7, &human, 1));
-        assert_ne!(first, address_user("o", 7, &human, 2));
-        assert_ne!(first, address_user("p", 7, &human, 1));
-        assert_eq!(address_user("o", 7, &always, 1), address_user("o", 7, &always, 2));
-        let at = "[::1]:5060".parse().ok();
-        assert_eq!(address_uri(&first, at), format!("sip:{first}@[::1]:5060"));
-        assert_eq!(address_uri(&first, None), "");
-    }
 }

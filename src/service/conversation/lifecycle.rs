@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::artifacts::{RESULTS_FOLDER, files};
-use super::facts::is_written;
+use super::Conversations;
+use super::artifacts::files;
+use super::facts::{follow_up_messages, is_written};
 use super::rerun::reconnects;
 use super::verdict::settle;
 use crate::error::{Error, Result};
-use crate::model::api_key::Scope;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code::ErrorCode;
 use crate::model::issue::SourceKind;
@@ -16,11 +16,11 @@ use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Effect, Outcome, ResultStatus, RunStatus};
 use crate::model::time::{Timestamp, span_ms};
-use crate::queue::{CallJob, EvaluateJob, Lane};
-use crate::service::{Caller, Service};
+use crate::queue::{CallJob, EvaluateJob, FollowUpJob, Lane};
+use crate::service::files::RESULTS_FOLDER;
 use crate::store::{GONE, Owner, Row, Session};
 
-impl Service {
+impl Conversations {
     /// Moves a result from `from` to `to`, with what `patch` changes, in one transaction. A result that is elsewhere, or a
     /// change that is not allowed, is a conflict and nothing is changed.
     ///
@@ -70,7 +70,7 @@ impl Service {
         Ok(())
     }
 
-    /// Admits one result as [`Service::admit`] does; a result in another state stays as it is.
+    /// Admits one result as [`Conversations::admit`] does; a result in another state stays as it is.
     pub async fn admit_one(&self, organization: &str, result_id: i64) -> Result<()> {
         let mut db = self.store.org(organization).write().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;
@@ -155,16 +155,48 @@ impl Service {
                 let job = EvaluateJob { organization, result_id: row.id, serial: row.doc.body.attempt };
                 db.put(&job, self.clock.now_ms(), None).await
             }
-            Effect::TellEnded => self.tell_ended(db, row).await,
+            Effect::TellEnded => self.outbox.tell_ended(db, row).await,
             Effect::FreeAddresses => self.free_addresses(db, row).await,
-            Effect::TellAwaited => self.tell_awaited(db, row).await,
+            Effect::TellAwaited => self.outbox.tell_awaited(db, row).await,
             Effect::AskOwner => self.ask_owner(db, row).await,
-            Effect::TellEvaluated => self.tell_evaluated(db, row).await,
+            Effect::TellEvaluated => self.outbox.tell_evaluated(db, row).await,
             Effect::AskForGrade => self.ask_for_grade(db, row).await,
-            Effect::Announce => self.announce_finished(db, SourceKind::Simulation, row.id).await,
+            Effect::Announce => self.outbox.announce_finished(db, SourceKind::Simulation, row.id).await,
             Effect::StartNextStep => self.start_next_step(db, &row.doc).await,
             Effect::CompleteRun => self.complete_run(db, row.doc.body.simulation_run_id).await,
         }
+    }
+
+    /// Makes an early result CANCELLED and takes its call back.
+    pub(in crate::service) async fn cancel(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
+        let organization = db.organization().to_owned();
+        let attempt = row.doc.body.attempt;
+        self.step(db, row, ResultStatus::Cancelled).await?;
+        db.withdraw(&CallJob { organization, result_id: row.id, attempt }).await
+    }
+
+    /// Asks for the grade of the messages that followed a call, when there are any.
+    pub(in crate::service) async fn ask_for_grade(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+        let serial = follow_up_messages(&row.doc).len() as i64;
+        if serial == 0 {
+            return Ok(());
+        }
+        let organization = db.organization().to_owned();
+        db.put(&FollowUpJob { organization, result_id: row.id, serial }, self.clock.now_ms(), None).await
+    }
+
+    /// Gives back what the dials of a result have reserved and not used, when its calls are over.
+    pub(in crate::service) async fn end_dials(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+        let body = &row.doc.body;
+        let since_start = || body.start_time.map_or(0, |Timestamp(start)| (self.clock.now_ms() - start).max(0));
+        let used_ms = body.duration_ms.unwrap_or_else(since_start);
+        for dial in db.end_dials(row.id).await? {
+            let unused_ms = dial.reserved_ms - used_ms.min(dial.reserved_ms);
+            if unused_ms > 0 {
+                db.add_dialled(&dial, -unused_ms).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets the next step of a journey go, its pause after this one.
@@ -212,24 +244,24 @@ impl Service {
         let counted = Some(tally.counters.summary());
         if run.doc.counted != counted {
             (run.doc.summary, run.doc.counted) = (counted.clone(), counted);
-            self.ask_for_summary(db, run_id).await?;
+            self.outbox.ask_for_summary(db, run_id).await?;
         }
         if is_first {
-            self.notify_of_run(db, run_id, &run.doc).await?;
+            self.outbox.notify_of_run(db, run_id, &run.doc).await?;
         }
         db.update(run_id, &run.doc, self.clock.now_ms(), None).await.map(drop)
     }
 
     /// Clears up after an engine that was killed amid a rerun. Folders that were moved away are moved back where the rerun was not
     /// committed, and removed where it was.
-    async fn sweep_moved(&self) -> Result<()> {
+    pub(in crate::service) async fn sweep_moved(&self) -> Result<()> {
         for path in files(&self.settings.data.join(RESULTS_FOLDER)).await? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let Some(id) = name.strip_suffix(GONE).and_then(|rest| rest.split('.').next()?.parse::<i64>().ok()) else {
                 continue;
             };
             let status = self.store.org("").read().await?.status_of(id).await?;
-            let folder = self.result_folder(id);
+            let folder = self.settings.result_folder(id);
             let is_committed = status.is_none_or(ResultStatus::is_open) || folder.exists();
             let done = match is_committed {
                 true => tokio::fs::remove_dir_all(&path).await,
@@ -238,27 +270,6 @@ impl Service {
             done.map_err(Error::internal)?;
         }
         Ok(())
-    }
-
-    /// Recovers after a restart: conversations in progress when the engine stopped end as SYSTEM_ERROR. Returns their
-    /// number. All other work resumes by its jobs. While another engine uses the database, nothing is taken from it:
-    /// work of a dead engine resumes when its leases expire.
-    pub async fn recover(&self) -> Result<usize> {
-        self.restore_ended().await?;
-        if !self.store.enter().await? {
-            tracing::info!("another engine uses this database");
-            return self.restore_schedules().await.map(|_| 0);
-        }
-        let interrupted = self.store.system().await?.interrupted().await?;
-        for (organization, id) in &interrupted {
-            self.break_off(organization, *id).await?;
-        }
-        self.sweep_moved().await?;
-        self.queue().end_leases().await?;
-        self.restore_schedules().await?;
-        self.store.abandon_running_requests().await?;
-        self.store.admit_others().await?;
-        Ok(interrupted.len())
     }
 
     /// Ends a conversation that is at work by its status, though its job could be claimed again: the engine that held it is gone.
@@ -274,7 +285,7 @@ impl Service {
     }
 
     /// Ends a conversation that a restart interrupted; returns false if it was not at work.
-    async fn break_off(&self, organization: &str, result_id: i64) -> Result<bool> {
+    pub(in crate::service) async fn break_off(&self, organization: &str, result_id: i64) -> Result<bool> {
         // Its records wait for the database, and are stored soon.
         if self.has_kept(result_id).await {
             return Ok(false);
@@ -293,22 +304,5 @@ impl Service {
         }
         self.step(&mut db, &mut row, ResultStatus::SystemError).await?;
         db.commit().await.map(|()| true)
-    }
-
-    /// Returns the number of jobs that are due and wait for a worker, and the milliseconds since the first was due.
-    pub async fn due_jobs(&self) -> Result<(i64, i64)> {
-        let now = self.clock.now_ms();
-        let (jobs, first_ms) = self.store.org("").read().await?.due_jobs(now).await?;
-        Ok((jobs, first_ms.map_or(0, |first| (now - first).max(0))))
-    }
-
-    /// Makes sure that other engines see that this one works.
-    pub async fn stay(&self) -> Result<()> {
-        self.store.stay().await
-    }
-
-    /// Returns the engine itself, working for an organization.
-    pub fn engine_caller(organization: &str) -> Caller {
-        Caller { organization: organization.to_owned(), key_id: uuid::Uuid::nil(), scope: Scope::Admin }
     }
 }

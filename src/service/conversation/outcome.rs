@@ -24,7 +24,6 @@ use crate::model::result::{EngineQuality, PostedToolCall, ResultDoc};
 use crate::model::status::{EndedBy, ResultStatus};
 use crate::model::time::Timestamp;
 use crate::model::verdict::VerdictWord;
-use crate::service::Service;
 use crate::transport::peer::AgentError;
 
 /// Message of a call to which nothing came back at all.
@@ -188,7 +187,7 @@ impl CallOutcome {
             body.duration_ms = Some(duration_ms);
             body.duration = Some((duration_ms + 500) / 1000);
             body.engine_quality = self.quality;
-            body.audio_url = self.has_recording.then(|| Service::recording_link(result_id));
+            body.audio_url = self.has_recording.then(|| super::artifacts::recording_link(result_id));
         }
         body.own_faults = self.own_faults;
         doc.heard_calls.extend(self.tool_calls);

@@ -11,12 +11,12 @@ use std::path::Path;
 use ringer_media::pcm::{self, Levels, NO_LEVELS};
 use ringer_media::recording::WAV_HEADER;
 
-use super::artifacts::Peaks;
-use super::artifacts::{PEAKS, is_hidden, unfinished_name};
+use super::Conversations;
+use super::artifacts::{PEAKS, Peaks, is_hidden, unfinished_name};
 use super::transcode::Track;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 
 /// First bytes of the file: its kind and version.
 const MAGIC: &[u8; 8] = b"RPEAKS1\n";
@@ -95,7 +95,7 @@ impl PeakStretch {
     }
 }
 
-impl Service {
+impl Conversations {
     /// Returns the outline of a recording from `from_ms` to `to_ms`, which may be open; of a running call that of its recording so
     /// far.
     ///
@@ -113,7 +113,7 @@ impl Service {
         drop(db);
         let is_over = row.doc.body.status.is_terminal() || row.doc.body.end_time.is_some();
         let is_shown = !is_hidden(&row.doc, caller) && (!is_over || row.doc.body.audio_url.is_some());
-        let recording = self.result_folder(result_id).join(Track::Both.file());
+        let recording = self.settings.result_folder(result_id).join(Track::Both.file());
         if !is_shown || !tokio::fs::try_exists(&recording).await.unwrap_or(false) {
             return Err(Error::NotAvailable("Recording not available".into()));
         }
@@ -133,13 +133,13 @@ impl Service {
     }
 }
 
-impl Service {
+impl Conversations {
     /// Makes the outline of a recording that nothing changes any more; nothing happens where there is none.
     ///
     /// # Errors
     /// When the file cannot be read, or the outline not written.
     pub async fn keep_outline(&self, result_id: i64) -> Result<()> {
-        let recording = self.result_folder(result_id).join(Track::Both.file());
+        let recording = self.settings.result_folder(result_id).join(Track::Both.file());
         let made = tokio::task::spawn_blocking(move || read_peaks(&recording, true, Zoom::Second, 0, 0)).await;
         match made.map_err(Error::internal)? {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::internal(error)),

@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, SeekFrom};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
+use super::Conversations;
 use super::artifacts::{CALLER_CLEAN, RECORDING, WEBSOCKET_LOG, is_recording, remove_files};
 use super::facts::{SETTINGS, facts};
 use crate::error::{Error, Result};
@@ -23,7 +24,7 @@ use crate::model::agent::AgentDoc;
 use crate::model::digital_human::ExpectedToolCall;
 use crate::model::result::{MetricValue, ResultDoc};
 use crate::model::transcript::Transcript;
-use crate::service::Service;
+use crate::service::Caller;
 use crate::store::Session;
 
 /// Samples that are read at once.
@@ -32,7 +33,7 @@ const PIECE: usize = 16_384;
 /// Metadata that the agent has written.
 const HANDED_OVER: [&str; 2] = ["agent_errors", "output_variables"];
 
-impl Service {
+impl Conversations {
     /// Knows what is private in a result's conversation; `None`: its agent does not ask for it.
     pub async fn redactor(&self, organization: &str, result_id: i64) -> Result<Option<Redactor>> {
         let mut db = self.store.org(organization).read().await?;
@@ -42,7 +43,7 @@ impl Service {
 
     /// Redacts timeline, transcript, recording, settings and record of a conversation that is over, and shows the rest.
     pub async fn redact_conversation(&self, organization: &str, result_id: i64, redactor: &Redactor) -> Result<()> {
-        let caller = Service::engine_caller(organization);
+        let caller = Caller::engine(organization);
         let mut timeline = match self.timeline(&caller, result_id).await {
             Ok(timeline) => timeline.events,
             Err(Error::NotAvailable(_)) => json!([]),
@@ -66,7 +67,7 @@ impl Service {
         if let Some(events) = timeline.as_array_mut() {
             redactor.timeline(events);
         }
-        let folder = self.result_folder(result_id);
+        let folder = self.settings.result_folder(result_id);
         let mut warning = None;
         // Other forms of a recording, journals and signalling go in any case.
         if !heard_all {
@@ -86,7 +87,7 @@ impl Service {
     /// # Errors
     /// A file that cannot be removed.
     pub async fn forget_messages(&self, result_id: i64) -> Result<()> {
-        remove_files(&self.result_folder(result_id), |name| name == WEBSOCKET_LOG).await.map(drop)
+        remove_files(&self.settings.result_folder(result_id), |name| name == WEBSOCKET_LOG).await.map(drop)
     }
 
     /// Removes what was kept of a private conversation that nobody will judge.
@@ -103,7 +104,7 @@ impl Service {
 
     /// Removes the files of a private conversation, and says so in its record.
     pub(in crate::service) async fn forget_words(&self, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
-        remove_files(&self.result_folder(result_id), |_| true).await?;
+        remove_files(&self.settings.result_folder(result_id), |_| true).await?;
         doc.body.audio_url = None;
         doc.private = false;
         doc.warn("nothing was kept of the conversation: it broke off before what is private could be taken out");

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::Conversations;
 use super::facts::{SETTINGS, is_written};
 use super::verdict::is_repeated;
 use crate::error::Result;
@@ -12,13 +13,12 @@ use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::queue::{CallJob, Lane};
-use crate::service::Service;
 use crate::store::{Row, Session};
 
 /// Tag of a result whose simulation's own question was answered with yes.
 pub(in crate::service) const CUSTOM_ERROR: &str = "custom_error";
 
-impl Service {
+impl Conversations {
     /// Queues a result again in the place of becoming `end`; what it was is kept in its metadata. The files of the last attempt
     /// are moved away before the commit, and removed after it.
     pub(in crate::service) async fn rerun(
@@ -53,7 +53,7 @@ impl Service {
         for table in ["transcripts", "timelines", SETTINGS] {
             db.drop_text(table, row.id).await?;
         }
-        db.remove_after_commit(self.result_folder(row.id));
+        db.remove_after_commit(self.settings.result_folder(row.id));
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::Conversations;
 use super::facts::{SETTINGS, human_today};
 use super::privacy::{redact_settings, redactor_of};
 use crate::error::Result;
@@ -11,10 +12,9 @@ use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::result::ResultDoc;
 use crate::model::secret::mask;
 use crate::model::simulation::SimulationSpec;
-use crate::service::Service;
 use crate::store::{Row, Session};
 
-impl Service {
+impl Conversations {
     /// Keeps the settings of the conversation that begins, without secrets and without what is private where the agent
     /// asks for that.
     pub(in crate::service) async fn keep_settings(

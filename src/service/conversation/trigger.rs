@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::inbound_address::{Stage, address_uri, address_user, stage};
+use super::Conversations;
+use super::inbound_address::{Stage, stage};
 use super::stream_address::url_of;
 use crate::error::Result;
 use crate::model::agent::AgentDoc;
@@ -15,8 +16,8 @@ use crate::model::{Object, text_of};
 use crate::provider::guard::Guard;
 use crate::provider::post::{Poster, RESULT_ID, signatures};
 use crate::queue::TriggerJob;
-use crate::service::Service;
 use crate::service::library::simulations::name_of;
+use crate::service::outbox::addresses::{address_uri, address_user};
 use crate::store::{Row, Session};
 use ringer_syntax::placeholder;
 use ringer_syntax::placeholder::Budget;
@@ -28,7 +29,7 @@ const WAITS_MS: [i64; 2] = [1000, 2000];
 /// Two requests of one result are one wish.
 const IDEMPOTENCY_KEY: &str = "X-Svc-Idempotency-Key";
 
-impl Service {
+impl Conversations {
     /// Asks the owner of a READY result's agent for the conversation, where it wants to be asked.
     pub(in crate::service) async fn ask_owner(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let body = &row.doc.body;

@@ -4,6 +4,7 @@ use ringer_media::call::EndReason;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Conversations;
 use crate::error::Result;
 use crate::model::agent::AgentDoc;
 use crate::model::error_code::ErrorCode;
@@ -11,7 +12,7 @@ use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Row, Session};
 
 /// Error code of results that the limit has stopped.
@@ -33,7 +34,7 @@ pub struct SpendAllowed {
     pub used_minutes: f64,
 }
 
-impl Service {
+impl Conversations {
     /// Returns the used minutes, and whether new work for an agent is admitted.
     pub async fn spend_allowed(&self, caller: &Caller, agent_id: i64) -> Result<SpendAllowed> {
         let mut db = self.store.org(&caller.organization).read().await?;

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::Conversations;
 use super::inbound_address::is_in_order;
 use crate::error::Result;
 use crate::model::result::{QueueReason, ResultDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::queue::{CallJob, Job};
-use crate::service::Service;
 use crate::store::{CallState, Row, Session};
 
-impl Service {
+impl Conversations {
     /// Returns the reason why each of these results of one run waits, by id; results that do not wait are left out.
     pub(in crate::service) async fn queue_reasons(
         &self,

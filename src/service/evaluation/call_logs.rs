@@ -13,6 +13,7 @@ use url::Url;
 use uuid::Uuid;
 
 pub(in crate::service) use self::private::{redact_call, redactor_of};
+use super::Evaluations;
 use super::material::{metrics_of_log, prompt_of};
 use crate::error::{Error, Result};
 use crate::judge::Metric;
@@ -28,10 +29,11 @@ use crate::model::result::{MetricValue, beside};
 use crate::model::time::Timestamp;
 use crate::model::transcript::TranscriptEntry;
 use crate::queue::CallLogJob;
-use crate::service::conversation::artifacts::{CALL_RECORDING, CALLS_FOLDER, unfinished_name};
+use crate::service::Caller;
+use crate::service::conversation::artifacts::{CALL_RECORDING, unfinished_name};
+use crate::service::files::CALLS_FOLDER;
 use crate::service::library::field_rules;
 use crate::service::library::metrics::check_selected;
-use crate::service::{Caller, Service};
 use crate::store::{LogFilter, Row, Session};
 
 /// File name extensions that a recording's URL may have.
@@ -146,7 +148,7 @@ pub struct LogEvaluated {
     pub said: Vec<TranscriptEntry>,
 }
 
-impl Service {
+impl Evaluations {
     /// Brings in a call and asks for its evaluation.
     pub async fn evaluate_call(&self, caller: &Caller, request: CallRequest) -> Result<CallQueued> {
         let (agent_id, external_agent_id, mut call) = match request {
@@ -169,7 +171,8 @@ impl Service {
         let kept = self.keep_recording(&mut call).await?;
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
-        let (version, warning) = self.version_to_judge(&mut db, caller, agent_id, call.version, &call.label).await?;
+        let (version, warning) =
+            self.library.version_to_judge(&mut db, caller, agent_id, call.version, &call.label).await?;
         let created_ms = call.created_at.map_or(now, |at| at.ms());
         let doc = CallLogDoc {
             agent_id,
@@ -186,7 +189,7 @@ impl Service {
         };
         let call_id = db.insert(&doc, created_ms, Some(caller.key_id)).await?;
         if let Some(kept) = kept {
-            let folder = self.call_folder(call_id);
+            let folder = self.settings.call_folder(call_id);
             tokio::fs::create_dir_all(&folder).await.map_err(Error::internal)?;
             tokio::fs::rename(&kept, folder.join(CALL_RECORDING)).await.map_err(Error::internal)?;
         }
@@ -255,7 +258,7 @@ impl Service {
             false => {
                 db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
                 if given("tool_calls") && row.doc.status.is_final() {
-                    Box::pin(self.announce_finished(&mut db, SourceKind::Observability, row.id)).await?;
+                    Box::pin(self.outbox.announce_finished(&mut db, SourceKind::Observability, row.id)).await?;
                 }
             }
         }
@@ -284,7 +287,7 @@ impl Service {
             db.delete::<CallLogDoc>(row.id).await?;
         }
         db.commit().await?;
-        self.remove_call_files(row.id).await;
+        self.settings.remove_call_files(row.id).await;
         Ok(confirmation(if recording_only { "Recording deleted" } else { "Call log deleted" }))
     }
 
@@ -299,7 +302,7 @@ impl Service {
         }
         db.commit().await?;
         for id in &deleted {
-            self.remove_call_files(*id).await;
+            self.settings.remove_call_files(*id).await;
         }
         let message = format!("{} call log(s) deleted", deleted.len());
         Ok(LogsDeleted { message, deleted_count: deleted.len() as i64, status: "200".into() })
@@ -308,14 +311,14 @@ impl Service {
     /// Returns a call that is to be evaluated, and where its recording is, or is to be put; `None` when it was deleted.
     pub async fn log_to_evaluate(&self, job: &CallLogJob) -> Result<Option<(CallSpec, PathBuf)>> {
         let row = self.store.org(&job.organization).read().await?.find::<CallLogDoc>(job.call_id).await?;
-        Ok(row.map(|row| (row.doc.call, self.call_folder(row.id).join(CALL_RECORDING))))
+        Ok(row.map(|row| (row.doc.call, self.settings.call_folder(row.id).join(CALL_RECORDING))))
     }
 
     /// Begins the evaluation of a call; `None` when it was deleted.
     pub async fn begin_log(&self, job: &CallLogJob) -> Result<Option<CallLogWork>> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<CallLogDoc>(job.call_id).await? else {
-            self.remove_call_files(job.call_id).await;
+            self.settings.remove_call_files(job.call_id).await;
             return Ok(None);
         };
         row.doc.status = CallLogStatus::Evaluating;
@@ -331,7 +334,7 @@ impl Service {
         let redacted = self.redact_evaluated(job, &mut found).await?;
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<CallLogDoc>(job.call_id).await? else {
-            self.remove_call_files(job.call_id).await;
+            self.settings.remove_call_files(job.call_id).await;
             return Ok(());
         };
         let LogEvaluated { mut evaluation, metrics, duration_ms, error_message, notes, .. } = found;
@@ -357,22 +360,12 @@ impl Service {
     /// Keeps a call whose evaluation is over, and tells of it.
     pub(in crate::service) async fn close_log(&self, mut db: Session, row: Row<CallLogDoc>) -> Result<()> {
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
-        self.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
+        self.outbox.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
         let (agent_id, tag) = (row.doc.agent_id, row.doc.call.webhook_tag.clone());
         if let Value::Object(call_log) = serde_json::to_value(record_of(row)).map_err(Error::internal)? {
-            self.tell_call(&mut db, agent_id, tag.as_deref(), call_log).await?;
+            self.outbox.tell_call(&mut db, agent_id, tag.as_deref(), call_log).await?;
         }
         db.commit().await
-    }
-
-    /// Removes the recording of a call. What cannot be removed is left and logged.
-    pub(in crate::service) async fn remove_call_files(&self, call_id: Uuid) {
-        match tokio::fs::remove_dir_all(self.call_folder(call_id)).await {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(call = %call_id, %error, "failed to remove the recording of a deleted call log");
-            }
-            _ => {}
-        }
     }
 
     async fn queue_log(&self, db: &mut Session, caller: &Caller, mut row: Row<CallLogDoc>) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::Evaluations;
 use super::inputs::unheard_in;
 use super::material::criteria_of;
 use crate::error::Result;
@@ -14,7 +15,7 @@ use crate::model::text::same_number;
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
 use crate::queue::FollowUpJob;
-use crate::service::Service;
+use crate::service::conversation::facts::follow_up_messages;
 use crate::service::conversation::inbound_address::stage;
 use crate::service::conversation::privacy::redactor_of;
 use crate::store::{Row, Session};
@@ -41,7 +42,7 @@ pub struct FollowUp {
     count: usize,
 }
 
-impl Service {
+impl Evaluations {
     /// Takes a message that belongs to no conversation for what follows a call. False: it follows none.
     pub(in crate::service) async fn take_follow_up(&self, from: &str, to: &str, text: &str) -> Result<bool> {
         let now = self.clock.now_ms();
@@ -78,7 +79,7 @@ impl Service {
             Some(redactor) => redactor.text(text),
             None => text.to_owned(),
         };
-        let mut messages = messages(&row.doc);
+        let mut messages = follow_up_messages(&row.doc);
         if messages.len() >= MESSAGES_MOST || messages.iter().any(|message| message["text"] == text.as_str()) {
             return Ok(());
         }
@@ -86,28 +87,18 @@ impl Service {
         row.doc.body.follow_up_sms = Some(grade_note(messages, None, None));
         db.update(row.id, &row.doc, now, None).await?;
         if row.doc.body.status == ResultStatus::Completed {
-            self.ask_for_grade(&mut db, &row).await?;
+            self.conversations.ask_for_grade(&mut db, &row).await?;
         }
         db.commit().await?;
         self.live.note_change(result_id);
         Ok(())
     }
 
-    /// Asks for the grade of the messages that followed a call, when there are any.
-    pub(in crate::service) async fn ask_for_grade(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
-        let serial = messages(&row.doc).len() as i64;
-        if serial == 0 {
-            return Ok(());
-        }
-        let organization = db.organization().to_owned();
-        db.put(&FollowUpJob { organization, result_id: row.id, serial }, self.clock.now_ms(), None).await
-    }
-
     /// Returns the messages that followed a call, for grading; `None` if there are none.
     pub async fn follow_up(&self, job: &FollowUpJob) -> Result<Option<FollowUp>> {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(None) };
-        let messages = messages(&row.doc);
+        let messages = follow_up_messages(&row.doc);
         let Some(stage) = stage(&mut db, &row).await?.filter(|_| !messages.is_empty()) else { return Ok(None) };
         let own = stage.human.follow_up_sms_success_criteria.clone().filter(|own| !own.trim().is_empty());
         let texts: Vec<&str> = messages.iter().filter_map(|message| message["text"].as_str()).collect();
@@ -129,7 +120,7 @@ impl Service {
     ) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(()) };
-        let messages = messages(&row.doc);
+        let messages = follow_up_messages(&row.doc);
         if messages.len() != graded.count {
             return Ok(());
         }
@@ -146,12 +137,6 @@ impl Service {
         self.live.note_change(job.result_id);
         Ok(())
     }
-}
-
-/// Returns the messages that have followed a call so far.
-fn messages(doc: &ResultDoc) -> Vec<Value> {
-    let kept = doc.body.follow_up_sms.as_ref().and_then(|kept| kept.get("messages")).and_then(Value::as_array);
-    kept.cloned().unwrap_or_default()
 }
 
 fn grade_note(messages: Vec<Value>, success: Option<bool>, reasoning: Option<String>) -> Object {

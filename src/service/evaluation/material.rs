@@ -4,10 +4,10 @@
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::Evaluations;
 use super::inputs::{CALLS_MET, WORD_ERRORS, monitored_metrics, unheard_in};
 use crate::error::Result;
 use crate::judge::{Material, Metric, Unheard, is_of_tool_calls, judge_by_rules, predicted_wer};
-use crate::model::Object;
 use crate::model::agent_version::VersionDoc;
 use crate::model::call_log::CallSpec;
 use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
@@ -16,9 +16,8 @@ use crate::model::expectation::Expectation;
 use crate::model::result::{MetricValue, PostedToolCall, ResultDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
-use crate::model::tool_call;
 use crate::model::transcript::{Transcript, TranscriptEntry};
-use crate::service::Service;
+use crate::model::{Object, tool_call};
 use crate::service::conversation::facts::human_in_force;
 use crate::store::{Metrics, Row, Session};
 
@@ -52,7 +51,7 @@ pub struct ToJudge {
     pub custom_error: Option<String>,
 }
 
-impl Service {
+impl Evaluations {
     /// Returns the material that the custom metrics of a result are judged by.
     pub async fn to_judge(&self, organization: &str, result_id: i64) -> Result<ToJudge> {
         let mut db = self.store.org(organization).read().await?;

@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use super::Evaluations;
 use super::call_logs::{redact_call, redactor_of};
 use super::records::Judged;
 use crate::error::Result;
@@ -11,7 +12,6 @@ use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::transcript::TranscriptEntry;
 use crate::queue::{CallLogJob, EvaluateJob};
-use crate::service::Service;
 
 /// Longest time of an evaluation, in milliseconds.
 pub const EVALUATION_MS: i64 = 600_000;
@@ -21,7 +21,7 @@ const CODE: ErrorCode = ErrorCode::EvaluationTimeout;
 const TOO_LONG: &str = "The evaluation was not done within 600 s";
 const GIVEN_UP: &str = "The evaluation failed, and was given up after several attempts";
 
-impl Service {
+impl Evaluations {
     /// Ends the evaluations that are under way for too long. An engine that was not there could not evaluate: time before
     /// `since_ms`, when this one began, does not count.
     pub async fn end_late_evaluations(&self, since_ms: i64) -> Result<()> {
@@ -86,11 +86,11 @@ impl Service {
         };
         row.doc.body.fail(CODE, why);
         let is_private = row.doc.private;
-        self.step(&mut db, &mut row, ResultStatus::SystemError).await?;
+        self.conversations.step(&mut db, &mut row, ResultStatus::SystemError).await?;
         db.commit().await?;
         self.live.note_change(result_id);
         tracing::warn!(result_id, why, "evaluation abandoned");
-        match self.redactor(organization, result_id).await? {
+        match self.conversations.redactor(organization, result_id).await? {
             Some(redactor) if is_private => {
                 self.redact(organization, result_id, &redactor, &mut Judged::default()).await
             }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::Evaluations;
 use super::inputs::{CALLS_MET, WORD_ERRORS, unheard_in};
 use crate::error::{Error, Result};
 use crate::human::Facts;
@@ -18,7 +19,6 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::tool_call::{self, attack_verdict, stray};
 use crate::model::transcript::Transcript;
-use crate::service::Service;
 use crate::service::conversation::facts::{facts_of_conversation, human_in_force, spoken_facts};
 use crate::service::conversation::privacy::{EXPECTED, JUDGED, redact_metrics, redacted_calls, redactor_of, through};
 use crate::service::conversation::rerun::{CUSTOM_ERROR, rerun_is_due};
@@ -53,7 +53,7 @@ pub struct Judged {
     pub warnings: Vec<String>,
 }
 
-impl Service {
+impl Evaluations {
     /// Keeps what was found. A result in EVALUATING becomes terminal (or is queued again, when a repetition is due); one that
     /// is terminal keeps its state and gets a new verdict.
     pub async fn store_evaluation(&self, organization: &str, result_id: i64, judged: Judged) -> Result<Row<ResultDoc>> {
@@ -70,15 +70,15 @@ impl Service {
         if status.is_terminal() {
             settle(&mut row.doc, &simulation);
             db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
-            self.tell_evaluated(&mut db, &row).await?;
-            self.announce_finished(&mut db, SourceKind::Simulation, row.id).await?;
-            self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
+            self.outbox.tell_evaluated(&mut db, &row).await?;
+            self.outbox.announce_finished(&mut db, SourceKind::Simulation, row.id).await?;
+            self.conversations.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         } else {
             let end = final_status(&row.doc.body);
             if rerun_is_due(&row.doc, end, &simulation) {
-                self.rerun(&mut db, &mut row, &simulation, end).await?;
+                self.conversations.rerun(&mut db, &mut row, &simulation, end).await?;
             } else {
-                self.step(&mut db, &mut row, end).await?;
+                self.conversations.step(&mut db, &mut row, end).await?;
             }
         }
         db.commit().await?;
@@ -99,7 +99,7 @@ impl Service {
         through(&mut judged.expectations, redactor, EXPECTED)?;
         judged.heard_whole.iter_mut().for_each(|turn| turn.words.clear());
         through(&mut judged.metadata, redactor, &["playback", "custom_error"])?;
-        self.redact_conversation(organization, result_id, redactor).await
+        self.conversations.redact_conversation(organization, result_id, redactor).await
     }
 
     /// Returns the playback steps of a result's Digital Human, with its facts filled in; empty without a playback.

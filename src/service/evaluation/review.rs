@@ -4,14 +4,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::Evaluations;
 use crate::error::{Error, Result};
 use crate::model::evaluation::{CustomResult, Evaluation};
 use crate::model::result::{ResultBody, ResultDoc};
 use crate::model::review::{MetricReview, ReviewChange, ReviewDoc, ReviewRecord, ReviewRequest};
 use crate::model::status::Outcome;
 use crate::model::time::Timestamp;
+use crate::service::Caller;
 use crate::service::conversation::privacy::{redact_doc, redactor_of, through};
-use crate::service::{Caller, Service};
 
 /// Members of an evaluation that only a person sets, beside those in [`NOTES`].
 const VALUES: [&str; 8] = [
@@ -59,7 +60,7 @@ pub struct Reviews {
     pub reviews: Vec<ReviewRecord>,
 }
 
-impl Service {
+impl Evaluations {
     /// Changes the review of a result. `seen` is the last_edited_at that the reviewer has read; it must be the present one.
     ///
     /// # Errors
@@ -99,7 +100,7 @@ impl Service {
         self.regroup_calls(&mut db, &mut row).await?;
         db.update(result_id, &row.doc, at.0, Some(caller.key_id)).await?;
         db.insert(&kept, at.0, Some(caller.key_id)).await?;
-        self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
+        self.conversations.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         db.commit().await?;
         self.live.note_change(result_id);
         Ok(answer_of(result_id, &row.doc.body))

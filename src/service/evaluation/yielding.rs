@@ -1,5 +1,6 @@
 //! Looking again at interrupted turns: other calls of the run tell how long a turn of the agent is that nobody interrupts.
 
+use super::Evaluations;
 use crate::error::Result;
 use crate::judge::{Grounds, Measured, YIELDING, rejudge_metrics};
 use crate::model::heard_turn::HeardTurn;
@@ -7,7 +8,6 @@ use crate::model::issue::SourceKind;
 use crate::model::result::ResultDoc;
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
-use crate::service::Service;
 use crate::service::conversation::verdict;
 use crate::store::{Row, Session};
 
@@ -16,7 +16,7 @@ const REPEATED_WITHIN_MS: i64 = 3_600_000;
 /// Largest number of runs whose calls are compared.
 const RUNS_MAX: usize = 50;
 
-impl Service {
+impl Evaluations {
     /// Returns the turns of the agent that other calls of the same Digital Human heard whole, and those of the earlier run that its
     /// run names.
     pub async fn heard_elsewhere(&self, organization: &str, result_id: i64) -> Result<Vec<HeardTurn>> {
@@ -53,9 +53,9 @@ impl Service {
             return Ok(());
         }
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
-        self.tell_evaluated(&mut db, &row).await?;
-        self.announce_finished(&mut db, SourceKind::Simulation, row.id).await?;
-        self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
+        self.outbox.tell_evaluated(&mut db, &row).await?;
+        self.outbox.announce_finished(&mut db, SourceKind::Simulation, row.id).await?;
+        self.conversations.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         db.commit().await?;
         self.live.note_change(result_id);
         Ok(())

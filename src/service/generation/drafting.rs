@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::wanted::{Item, list_items};
+use super::Generation;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::judge::ask_typed;
@@ -22,11 +23,11 @@ use crate::model::test_scenario::{
     ScenariosAsked, ScenariosMade, TestScenario, TraitValue, ValuesAsked,
 };
 use crate::provider::LanguageModel;
+use crate::service::Caller;
+use crate::service::humans::scenarios::check_definition;
 use crate::service::library::field_rules;
 use crate::service::library::human_rules::values::{fits, invent};
-use crate::service::library::scenarios::check_definition;
 use crate::service::library::versions::version_of;
-use crate::service::{Caller, Service};
 use crate::store::Session;
 
 /// Questions that the language model answers at once.
@@ -114,7 +115,7 @@ const GRAPH: &str = "You design a graph of a telephone conversation between a vo
     where the source has options}. There is no cycle, every node is reached from start, agent and caller take turns. The form is \
     {\"nodes\": [], \"edges\": []}.";
 
-impl Service {
+impl Generation {
     /// Drafts scenarios of the wanted kinds.
     pub async fn generate_test_scenarios(&self, caller: &Caller, asked: ScenariosAsked) -> Result<ScenariosMade> {
         let text = self.agent_text(caller, &asked.agent, asked.prompt_id.as_deref()).await?;

@@ -5,16 +5,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::Generation;
 use crate::error::{Error, Result};
 use crate::judge::{Unanswered, Wrong, ask, question};
 use crate::model::Object;
 use crate::model::agent::AgentDoc;
 use crate::model::custom_metric::CustomMetricSpec;
 use crate::model::id::IdString;
+use crate::service::Caller;
 use crate::service::library::field_rules;
 use crate::service::library::metrics::check_fields;
 use crate::service::library::versions::version_of;
-use crate::service::{Caller, Service};
 use crate::store::Metrics;
 
 /// Creativity of the drafts.
@@ -54,7 +55,7 @@ pub struct MetricDrafts {
     pub status: String,
 }
 
-impl Service {
+impl Generation {
     /// Drafts metrics for an agent from the text of its version.
     pub async fn generate_custom_metrics(&self, caller: &Caller, asked: DraftMetrics) -> Result<MetricDrafts> {
         let mut db = self.store.org(&caller.organization).read().await?;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use self::attacks::Vector;
 use self::callers::Wish;
+use super::Generation;
 use crate::error::{Error, Result};
 use crate::human::text::sentences;
 use crate::model::agent::{AgentDoc, AgentMode};
@@ -23,12 +24,12 @@ use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::transcript::Transcript;
 use crate::provider::LanguageModel;
+use crate::service::Caller;
+use crate::service::humans::scenarios::paths;
 use crate::service::library::field_rules;
 use crate::service::library::human_rules::transcripts::transcript_lines;
 use crate::service::library::human_rules::values::{fits, resolve};
-use crate::service::library::scenarios::paths;
 use crate::service::library::versions::version_of;
-use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 
 /// Digital Humans of one request.
@@ -69,11 +70,11 @@ struct Frame {
 struct ScenarioAsked {
     id: Uuid,
     name: String,
-    paths: Vec<crate::service::library::scenarios::Path>,
+    paths: Vec<crate::service::humans::scenarios::Path>,
     count: i64,
 }
 
-impl Service {
+impl Generation {
     /// Generates Digital Humans and makes them part of the simulation, all of them or none.
     pub async fn generate_digital_humans(&self, caller: &Caller, spec: GenerateSpec) -> Result<Generated> {
         let mut db = self.store.org(&caller.organization).read().await?;
@@ -95,7 +96,7 @@ impl Service {
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut digital_humans = Vec::with_capacity(drafts.len());
         for draft in drafts {
-            digital_humans.push(self.make_human(&mut db, caller, draft.human, &simulations).await?);
+            digital_humans.push(self.humans.make_human(&mut db, caller, draft.human, &simulations).await?);
         }
         let truncated = format!("Request was truncated to {MAX_HUMANS} digital humans");
         let templates = "Generated from templates: no language model is configured".to_owned();
@@ -128,7 +129,7 @@ impl Service {
         let traits = db.by::<TraitDoc>("agent_id", agent.id).await?.into_iter().rev().map(|row| row.doc).collect();
         let mut scenarios = Vec::new();
         for (id, count) in counts(spec) {
-            let (id, name, paths) = self.scenario_paths(db, &id).await?;
+            let (id, name, paths) = self.humans.scenario_paths(db, &id).await?;
             scenarios.push(ScenarioAsked { id, name, paths, count });
         }
         let mut transcripts = Vec::new();

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Library;
 use super::field_rules::{self, apply_patch};
 use super::versions::{Draft, first_version, versions_of};
 use crate::clock;
@@ -20,7 +21,7 @@ use crate::model::monitor::MonitorDoc;
 use crate::model::secret::masked_debug;
 use crate::model::time::Timestamp;
 use crate::model::webhook::WebhookDoc;
-use crate::service::{Caller, Service, Settings};
+use crate::service::{Caller, Settings};
 use crate::store::{Owner, Row, Session};
 
 /// Response to adding or deleting an agent.
@@ -77,7 +78,7 @@ pub struct SigningKey {
 
 masked_debug!(AgentAdded, AgentGiven, AgentUpdated, SigningKey);
 
-impl Service {
+impl Library {
     /// Makes an agent with version 1 of its prompt, labelled production, latest and as asked.
     pub async fn add_agent(&self, caller: &Caller, spec: AgentSpec) -> Result<AgentAdded> {
         self.look_at_urls(spec.posted_to()).await?;
@@ -147,7 +148,7 @@ impl Service {
         self.change_agent(db, caller, row, patch, named).await
     }
 
-    /// Changes an agent as [`Service::update_agent`] does, found by the customer's own identifier.
+    /// Changes an agent as [`Library::update_agent`] does, found by the customer's own identifier.
     pub async fn update_agent_by_external_id(
         &self,
         caller: &Caller,
@@ -174,7 +175,7 @@ impl Service {
         let results = db.result_ids(Owner::Agent, agent_id).await?;
         let calls: Vec<Row<CallLogDoc>> = db.by("agent_id", agent_id).await?;
         for mut monitor in db.by::<MonitorDoc>("agent_id", agent_id).await? {
-            self.close_incident(&mut db, &mut monitor, "the agent was deleted").await?;
+            self.outbox.close_incident(&mut db, &mut monitor, "the agent was deleted").await?;
         }
         let humans = db.digital_humans_of_agent(agent_id).await?;
         self.strike(&mut db, caller, &[agent_id], |alert: &mut AlertDoc| &mut alert.spec.agent_ids).await?;
@@ -182,9 +183,9 @@ impl Service {
         db.delete::<AgentDoc>(agent_id).await?;
         self.silence(&mut db, caller, humans).await?;
         db.commit().await?;
-        self.remove_files(&results).await;
+        self.settings.remove_result_files(&results).await;
         for call in calls {
-            self.remove_call_files(call.id).await;
+            self.settings.remove_call_files(call.id).await;
         }
         Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key: None })
     }
@@ -306,7 +307,7 @@ impl Service {
         {
             return Err(Error::Conflict("external_agent_id is already used".into()));
         }
-        field_rules::first(broken_rules(spec, self.settings()))
+        field_rules::first(broken_rules(spec, &self.settings))
     }
 }
 

@@ -5,12 +5,13 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::Library;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::customer::{CommunityDoc, CommunityRecord, CommunitySpec};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::time::Timestamp;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Row, Session};
 
 /// A list of communities.
@@ -22,7 +23,7 @@ pub struct CommunityList {
     pub total_count: i64,
 }
 
-impl Service {
+impl Library {
     /// Creates a community; all of its members must exist.
     pub async fn create_community(&self, caller: &Caller, spec: CommunitySpec) -> Result<CommunityRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::Library;
 use super::field_rules::apply_patch;
 use crate::error::{Error, Result};
 use crate::model::Object;
@@ -12,8 +13,8 @@ use crate::model::agent::AgentDoc;
 use crate::model::customer::{PersonaDoc, PersonaRecord, TraitDoc, TraitRecord};
 use crate::model::digital_human::{DigitalHumanSpec, Trait, TraitType};
 use crate::model::time::Timestamp;
+use crate::service::Caller;
 use crate::service::library::human_rules::values::{check_value, fits};
-use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 
 /// Response to deleting a trait.
@@ -34,7 +35,7 @@ pub struct TraitList {
     pub total_count: i64,
 }
 
-impl Service {
+impl Library {
     /// Creates a persona; its agent, if it names one, must exist.
     pub async fn create_customer_persona(&self, caller: &Caller, doc: PersonaDoc) -> Result<PersonaRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;

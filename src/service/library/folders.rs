@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::Library;
 use super::agents::read_agent;
 use super::field_rules::{self, apply_patch};
 use crate::error::{Error, Result};
@@ -14,7 +15,7 @@ use crate::model::folder::{FolderRecord, FolderSpec, MoveAgent};
 use crate::model::integration::IntegrationSpec;
 use crate::model::time::Timestamp;
 use crate::model::webhook::WebhookDoc;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Integrations, Row, Session};
 
 /// The field of the credentials that is asked for connections.
@@ -43,7 +44,7 @@ pub struct AgentMoved {
     pub status: String,
 }
 
-impl Service {
+impl Library {
     /// Creates a folder; its name must be new.
     pub async fn create_folder(&self, caller: &Caller, spec: FolderSpec) -> Result<FolderRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;

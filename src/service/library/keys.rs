@@ -3,17 +3,18 @@
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::Library;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::api_key::{CreateKeyIn, KeyOut, Scope};
 use crate::model::time::Timestamp;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::KeyRow;
 
 /// Characters of a key that stay readable, of a short one a third.
 const PREFIX: usize = 8;
 
-impl Service {
+impl Library {
     /// Returns the holder of a key; `None` if the key is unknown or revoked.
     pub async fn authenticate(&self, key: &str) -> Result<Option<Caller>> {
         let holder = self.store.holder_of(&hash(key)).await?;

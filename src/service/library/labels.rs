@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::Library;
 use super::versions::versions_of;
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
 use crate::model::agent_version::{LATEST, LabelDoc, LabelRecord, LabelSpec, LabelText, PRODUCTION, VersionDoc};
 use crate::model::time::Timestamp;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Row, Session};
 
 /// Response to deleting a label.
@@ -21,7 +22,7 @@ pub struct LabelDeleted {
     pub deleted_label_id: Uuid,
 }
 
-impl Service {
+impl Library {
     /// Returns the labels of an agent by their texts, `q`: those that contain it in any case. production and latest are
     /// not listed.
     pub async fn labels(&self, caller: &Caller, agent_id: i64, q: Option<&str>) -> Result<Vec<LabelRecord>> {

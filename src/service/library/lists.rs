@@ -1,10 +1,11 @@
 //! Lists of ids by which a row is limited to others: who is named has to be there, who is deleted is named no more.
 
+use super::Library;
 use crate::error::Result;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Resource, Session};
 
-impl Service {
+impl Library {
     /// Takes the ids of deleted rows out of a list that every `R` may have. One that empties stays: no list means all.
     pub(in crate::service) async fn strike<R: Resource, Id: PartialEq>(
         &self,

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::Library;
 use super::field_rules::{self, apply_patch};
 use crate::error::{Error, Result};
 use crate::judge::schema_of;
@@ -14,7 +15,7 @@ use crate::model::custom_metric::{CustomMetricRecord, CustomMetricSpec, EvalModa
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
 use crate::model::{Object, Page};
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Metrics, Row, Session};
 
 /// One page of custom metrics.
@@ -56,7 +57,7 @@ pub struct MetricsDeleted {
     pub deleted_metric_ids: Vec<Uuid>,
 }
 
-impl Service {
+impl Library {
     /// Creates a custom metric after checking its rules.
     pub async fn create_custom_metric(&self, caller: &Caller, spec: CustomMetricSpec) -> Result<CustomMetricRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;

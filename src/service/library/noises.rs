@@ -4,14 +4,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::field_rules;
+use super::{Library, field_rules};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::noise::{NoiseDoc, NoiseRecord};
 use crate::model::time::Timestamp;
 use crate::provider::guard::ip_allowed;
 use crate::provider::{audio, fetch};
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Resource, Row};
 
 /// Shortest noise: a second at the decoder's rate.
@@ -37,7 +37,7 @@ pub struct NoiseDeleted {
     pub deleted_noise_id: Uuid,
 }
 
-impl Service {
+impl Library {
     /// Stores a background noise after decoding it once.
     pub async fn create_background_noise(
         &self,

@@ -4,11 +4,12 @@ use parking_lot::Mutex;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
+use super::Library;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::api_key::{KeyOut, Scope};
 use crate::model::time::Timestamp;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 
 /// Time in which a start token is good.
 const GOOD_MS: i64 = 10 * 60 * 1000;
@@ -27,7 +28,7 @@ pub struct PageDoor {
     made: Mutex<Option<(String, Uuid)>>,
 }
 
-impl Service {
+impl Library {
     /// Returns a page access with a new start token for the organization `name`, and the token.
     pub fn page_door(&self, name: &str) -> (PageDoor, String) {
         let mut bytes = [0; TOKEN_BYTES];

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::field_rules;
+use super::{Library, field_rules};
 use crate::config::Trunk;
 use crate::error::{Error, Result};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::phone_number::{AddNumberSpec, NumberDoc, NumberRecord};
 use crate::model::time::Timestamp;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Row, Session};
 
 /// Numbers that are looked up at once.
@@ -41,7 +41,7 @@ pub struct NumberReleased {
     pub released: bool,
 }
 
-impl Service {
+impl Library {
     /// Returns the numbers of an organization, newest first; behind them the numbers of trunks that no organization has
     /// registered.
     pub async fn phone_numbers(&self, caller: &Caller) -> Result<Vec<NumberRecord>> {

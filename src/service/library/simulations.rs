@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Library;
 use super::field_rules::{self, Broken, apply_patch};
 use super::metrics::check_selected;
 use super::versions::version_of;
@@ -16,9 +17,9 @@ use crate::model::simulation::{
 };
 use crate::model::simulation_body::{NewSimulation, SimulationChange};
 use crate::model::time::Timestamp;
+use crate::service::Caller;
 use crate::service::library::human_rules::always_on::check_all_always_on;
 use crate::service::library::human_rules::settings::mend_settings;
-use crate::service::{Caller, Service};
 use crate::store::{Owner, Row, Session};
 
 /// Journeys that one simulation may hold.
@@ -49,7 +50,7 @@ pub struct Message {
     pub message: String,
 }
 
-impl Service {
+impl Library {
     /// Makes a simulation from the body of a request.
     pub async fn create_simulation_of(&self, caller: &Caller, body: NewSimulation) -> Result<SimulationAdded> {
         let fields = body.into_fields().map_err(|why| Error::Refused(why.to_owned()))?;
@@ -144,7 +145,7 @@ impl Service {
         db.delete::<SimulationSpec>(simulation_id).await?;
         self.silence(&mut db, caller, humans).await?;
         db.commit().await?;
-        self.remove_files(&results).await;
+        self.settings.remove_result_files(&results).await;
         Ok(SimulationDeleted {
             message: "Simulation deleted successfully".into(),
             deleted_simulation_id: simulation_id,

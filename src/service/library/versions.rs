@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::field_rules;
+use super::{Library, field_rules};
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::AgentDoc;
@@ -13,7 +13,7 @@ use crate::model::agent_version::{
     VersionSpec,
 };
 use crate::model::simulation::SimulationSpec;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Row, Session};
 
 /// Response to deleting a version.
@@ -47,7 +47,7 @@ pub(in crate::service) struct Draft {
     pub metadata: Option<Object>,
 }
 
-impl Service {
+impl Library {
     /// Makes the next version of an agent.
     pub async fn create_version(&self, caller: &Caller, agent_id: i64, spec: VersionSpec) -> Result<VersionRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;

@@ -1,11 +1,10 @@
 //! Beginning of a call: admission, what it is made of, its turn among others, and its number.
 
-use super::{Placed, Placer};
+use super::{Placed, Placements, Placer};
 use crate::error::Result;
 use crate::judge::Redactor;
 use crate::model::status::ResultStatus;
 use crate::queue::CallJob;
-use crate::service::Service;
 use crate::service::conversation::inbound_address::Turn;
 
 /// Next step of a call job.
@@ -18,37 +17,37 @@ pub enum Begin {
     Refused,
 }
 
-impl Service {
+impl Placements {
     /// Takes a queued result to the point where its call is placed: admits it, takes its turn, admits its number, and
     /// moves it to DISPATCHED.
     pub async fn begin(&self, job: &CallJob, placer: &Placer) -> Result<Begin> {
         let (organization, id) = (&job.organization, job.result_id);
-        if self.status_of(organization, id).await? == ResultStatus::Initializing {
+        if self.conversations.status_of(organization, id).await? == ResultStatus::Initializing {
             // Whoever is first: this or the look for new results.
-            self.admit_one(organization, id).await?;
+            self.conversations.admit_one(organization, id).await?;
         }
-        if self.status_of(organization, id).await? != ResultStatus::Queued {
+        if self.conversations.status_of(organization, id).await? != ResultStatus::Queued {
             return Ok(Begin::Waits);
         }
         // Also of what the agent calls: it is better known now than when it does.
         let mut placed = match self.placement(organization, id, placer).await? {
             Ok(placed) => placed,
             Err(obstacle) => {
-                self.refuse(organization, id, ResultStatus::Queued, obstacle).await?;
+                self.conversations.refuse(organization, id, ResultStatus::Queued, obstacle).await?;
                 return Ok(Begin::Refused);
             }
         };
-        if self.take_turn(organization, id).await? != Turn::Dials {
+        if self.conversations.take_turn(organization, id).await? != Turn::Dials {
             return Ok(Begin::Waits);
         }
         if let Err(obstacle) = self.admit_dial(organization, id, &mut placed).await? {
-            self.refuse(organization, id, ResultStatus::Queued, obstacle).await?;
+            self.conversations.refuse(organization, id, ResultStatus::Queued, obstacle).await?;
             return Ok(Begin::Refused);
         }
-        let redactor = self.redactor(organization, id).await?;
+        let redactor = self.conversations.redactor(organization, id).await?;
         // Before the room is there, so that it is known whatever happens to this engine.
         let room = placed.room.as_ref().and_then(|room| room.own_name()).map(str::to_owned);
-        match self.dispatch(organization, id, ResultStatus::Queued, redactor.is_some(), room).await? {
+        match self.conversations.dispatch(organization, id, ResultStatus::Queued, redactor.is_some(), room).await? {
             true => Ok(Begin::Placed(Box::new(placed), redactor)),
             false => Ok(Begin::Waits),
         }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use parking_lot::Mutex;
 use ringer_sip::uri::{Scheme, Uri};
 
+use super::Placements;
 use super::trunks::{default_name, trunk_at};
 use crate::config::DialLimits;
 use crate::engine::{DialGate, Forwarded};
@@ -16,10 +17,9 @@ use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
-use crate::service::Service;
 use crate::service::conversation::obstacle::Obstacle;
 use crate::service::conversation::user_part::{UserPart, user_part};
-use crate::store::{DialRow, DialScope, Row, Session};
+use crate::store::{DialRow, DialScope, Session};
 
 /// Time that a claim outlives the longest call that it may be of, so that the end of the call ends it.
 const GRACE_MS: i64 = 300_000;
@@ -82,7 +82,7 @@ struct Named {
     found: Vec<IpAddr>,
 }
 
-impl Service {
+impl Placements {
     /// Admits the number of a result that is QUEUED, counts its call until the result is closed, and returns the
     /// caller's number. A result that has moved on meanwhile is left as it is: nothing is counted, and no number
     /// returned.
@@ -280,20 +280,6 @@ impl Service {
         }
         let least = numbers.into_iter().min_by_key(|number| in_use.get(*number).copied().unwrap_or(0));
         Ok(Ok(least.cloned().unwrap_or_default()))
-    }
-
-    /// Gives back what the dials of a result have reserved and not used, when its calls are over.
-    pub(in crate::service) async fn end_dials(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
-        let body = &row.doc.body;
-        let since_start = || body.start_time.map_or(0, |Timestamp(start)| (self.clock.now_ms() - start).max(0));
-        let used_ms = body.duration_ms.unwrap_or_else(since_start);
-        for dial in db.end_dials(row.id).await? {
-            let unused_ms = dial.reserved_ms - used_ms.min(dial.reserved_ms);
-            if unused_ms > 0 {
-                db.add_dialled(&dial, -unused_ms).await?;
-            }
-        }
-        Ok(())
     }
 
     /// Returns a line for each section `[limits.organizations.NAME]` that fits no organization, by name or id.

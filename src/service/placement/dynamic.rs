@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Cast, Obstacle};
+use super::{Cast, Obstacle, Placements};
 use crate::clock::Clock;
 use crate::config::Secret;
 use crate::error::Result;
@@ -15,8 +15,8 @@ use crate::model::agent::ConnectionType;
 use crate::model::error_code::ErrorCode;
 use crate::model::time::Timestamp;
 use crate::provider::post::{Poster, Posting, signatures};
+use crate::service::Settings;
 use crate::service::library::field_rules;
-use crate::service::{Service, Settings};
 
 /// Time limit for a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ struct Told {
     metadata: Option<Object>,
 }
 
-impl Service {
+impl Placements {
     /// Asks for the agent's address when it has to be asked for, and puts it into `cast`. Returns the part of the
     /// answer that is kept with the result.
     pub(super) async fn find_address(

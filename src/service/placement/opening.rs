@@ -2,14 +2,13 @@
 
 use ringer_media::seed::Seed;
 
-use super::{Cast, Placer};
+use super::{Cast, Placements, Placer};
 use crate::error::Result;
 use crate::human::{self, Profile};
 use crate::model::digital_human::SpeaksFirstMode;
-use crate::service::Service;
 use crate::store::OpeningKey;
 
-impl Service {
+impl Placements {
     /// Gives a caller the line that it always begins with, made now when there is none yet. Without one, because nobody can
     /// word it, it is made in the conversation.
     pub(super) async fn give_opening(

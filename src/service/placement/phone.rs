@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::dial::{CallerNumber, Outgoing, outgoing_at};
 use super::trunks::{choose, trunk_at};
-use super::{Cast, Obstacle, Placed};
+use super::{Cast, Obstacle, Placed, Placements};
 use crate::config::{Identity, Trunk};
 use crate::engine::{SipDial, TrunkTerms};
 use crate::error::Result;
 use crate::model::agent::ConnectionType;
 use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
-use crate::service::{Service, Settings};
+use crate::service::Settings;
 use crate::transport::sip::address::{Address, AddressFault};
 use ringer_syntax::phone::e164;
 
@@ -91,7 +91,7 @@ fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-impl Service {
+impl Placements {
     /// Admits the number of a call, and lets the call show its caller's number.
     ///
     /// # Errors

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Cast, Obstacle, Placed};
+use super::{Cast, Obstacle, Placed, Placements};
 use crate::config::{Secret, is_http_address};
 use crate::engine::{Destination, PipelineDial, RoomDial};
 use crate::model::agent::ConnectionType;
 use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
+use crate::service::Settings;
 use crate::service::conversation::outcome::code_of;
-use crate::service::{Service, Settings};
 use crate::transport::pipeline::{Patience, PipelineTarget, Start, Started, start};
 use crate::transport::room::{self, Credentials, RoomTarget, RoomTerms};
 
@@ -48,7 +48,7 @@ pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obs
     Ok(PipelineDial { target, peers: settings.peers.clone(), patience, guard })
 }
 
-impl Service {
+impl Placements {
     /// Starts the pipeline of a call that needs it. Where the pipeline hands out a media room, the call is held there.
     ///
     /// # Errors

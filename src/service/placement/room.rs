@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Cast, Obstacle, Placed};
+use super::{Cast, Obstacle, Placed, Placements};
 use crate::clock::random_seed;
 use crate::config::Secret;
 use crate::engine::{Destination, RoomDial};
@@ -20,7 +20,7 @@ use crate::provider::post::Poster;
 use crate::service::conversation::facts::spoken_facts;
 use crate::service::conversation::outcome::code_of;
 use crate::service::library::folders::stored_integrations;
-use crate::service::{Service, Settings, WEBHOOK_PATIENCE};
+use crate::service::{Settings, WEBHOOK_PATIENCE};
 use crate::transport::room::access::{AccessFault, Admission, RoomKey, RoomServer, TokenServer, Visit, join_token};
 use crate::transport::room::{Credentials, Patience, RoomTarget, RoomTerms};
 
@@ -129,7 +129,7 @@ fn obstacle(fault: &AccessFault) -> Obstacle {
     Obstacle::new(code_of(fault.kind()), fault.text(Credentials::Integration))
 }
 
-impl Service {
+impl Placements {
     /// Opens the room of a call that is in one: asks for its token, or creates it with its agent. A pipeline that has to be started
     /// is, and may hand out a room. Other calls stay as they are.
     ///

@@ -7,7 +7,7 @@ use ringer_media::seed::Seed;
 use serde_json::json;
 
 use super::platform::no_carrier;
-use super::{Cast, Obstacle, Placer, behaviour, steps};
+use super::{Cast, Obstacle, Placements, Placer, behaviour, steps};
 use crate::config::{Behaviour, Secret, Sms};
 use crate::engine::dialogue::{DialogueSpec, First};
 use crate::engine::host_and_port;
@@ -23,8 +23,8 @@ use crate::model::time::span_ms;
 use crate::provider::LanguageModel;
 use crate::provider::messages::{Carrier, ChatAgent, Contact, Webhook};
 use crate::provider::post::Poster;
+use crate::service::Settings;
 use crate::service::library::human_rules::values::bind;
-use crate::service::{Service, Settings};
 
 /// Seconds without a message after which a conversation ends, unless its simulation says otherwise.
 const INACTIVITY_S: i64 = 300;
@@ -53,7 +53,7 @@ pub struct TextPlaced {
     pub warnings: Vec<String>,
 }
 
-impl Service {
+impl Placements {
     /// Returns the text conversation of a result, as its Digital Human, agent, simulation and run say.
     ///
     /// # Errors
@@ -74,8 +74,8 @@ impl Service {
             None => None,
         };
         let description = version.map(|row| row.doc.prompt_text).unwrap_or_default();
-        let settings = self.settings();
-        let contact = match contact(&cast, description, self.poster(), settings.sms.clone()) {
+        let settings = &self.settings;
+        let contact = match contact(&cast, description, self.poster.clone(), settings.sms.clone()) {
             Ok(contact) => contact,
             Err(obstacle) => return Ok(Err(obstacle)),
         };

@@ -1,6 +1,7 @@
 //! Digital Humans that can be called at any time: each call that comes in makes a result of its own, in its simulation's run
 //! of the day (UTC). What they listen on is read when a call comes, so that a change of it acts at once and outlives a restart.
 
+use super::Runs;
 use super::queueing::{Plan, new_result, repetitions_so_far};
 use crate::error::{Error, Result};
 use crate::model::Object;
@@ -12,15 +13,14 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::{ResultStatus, RunStatus};
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
-use crate::service::conversation::inbound_address::{Goal, InboundAddress, address_user, has_place, login};
-use crate::service::library::human_rules::always_on::is_one_always_on;
+use crate::service::conversation::inbound_address::{Goal, InboundAddress, has_place, login};
 use crate::service::library::{agents, versions};
-use crate::service::{Caller, Service};
+use crate::service::outbox::addresses::address_user;
 use crate::store::{Row, Session};
 
 const DAY_MS: i64 = 86_400_000;
 
-impl Service {
+impl Runs {
     /// Returns the always-on Digital Human behind `address`, a number or the user part of its own address.
     pub(in crate::service) async fn always_on_address(&self, address: &str) -> Result<Option<InboundAddress>> {
         let mut db = self.store.org("").read().await?;
@@ -80,11 +80,11 @@ impl Service {
         let doc = new_result(&plan, run_id, seed, &human, repetition, None, now);
         let id = db.insert(&doc, now, None).await?;
         let mut row = db.get::<ResultDoc>(id).await?;
-        self.admit_new(&mut db, &mut row).await?;
+        self.conversations.admit_new(&mut db, &mut row).await?;
         let is_admitted = row.doc.body.status == ResultStatus::Queued;
         if is_admitted {
-            self.step(&mut db, &mut row, ResultStatus::Ready).await?;
-            self.begin_answered(&mut db, &mut row, about).await?;
+            self.conversations.step(&mut db, &mut row, ResultStatus::Ready).await?;
+            self.conversations.begin_answered(&mut db, &mut row, about).await?;
         }
         db.commit().await?;
         self.live.note_change(id);
@@ -124,23 +124,6 @@ impl Service {
             created_by: None,
         };
         Ok((db.insert(&run, now, None).await?, seed))
-    }
-
-    /// Stops Digital Humans from listening that were taken out of their last always-on simulation.
-    pub(in crate::service) async fn silence(
-        &self,
-        db: &mut Session,
-        caller: &Caller,
-        humans: Vec<Row<DigitalHumanSpec>>,
-    ) -> Result<()> {
-        for mut human in humans.into_iter().filter(|human| human.doc.listens_on().is_some()) {
-            let simulations = db.simulations_of(human.id).await?;
-            if !is_one_always_on(db, &simulations).await? {
-                human.doc.always_on_active = Some(false);
-                db.update(human.id, &human.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
-            }
-        }
-        Ok(())
     }
 }
 

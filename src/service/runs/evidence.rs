@@ -12,14 +12,15 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 pub(in crate::service) use self::capture::{Message, messages};
+use super::Runs;
 use crate::config::Capture;
 use crate::error::{Error, Result};
 use crate::model::result::{ResultDoc, find_note};
 use crate::model::secret::mask;
+use crate::service::Caller;
 use crate::service::conversation::artifacts::{CAPTURED, EVIDENCE, SIP_LOG, is_hidden};
 use crate::service::conversation::privacy::{redact_settings, redactor_of};
 use crate::service::conversation::snapshot::settings_of;
-use crate::service::{Caller, Service};
 
 /// Bytes of a file that are hashed at once.
 const PIECE: usize = 64 * 1024;
@@ -35,7 +36,7 @@ enum Member {
     },
 }
 
-impl Service {
+impl Runs {
     /// Returns a tar archive (POSIX ustar) of a finished conversation. It holds recordings, timeline, transcript and
     /// record, the signalling as log and as capture (with captured media), and the log of requests of a written
     /// conversation. It also holds the settings without secrets, the seed, and the SHA-256 of each file. The file is at
@@ -55,7 +56,7 @@ impl Service {
             redact_settings(&mut config, &redactor);
         }
         drop(db);
-        let folder = self.result_folder(result_id);
+        let folder = self.settings.result_folder(result_id);
         // The same archive whenever it is asked for.
         let ended_ms = row.doc.body.end_time.map_or(row.updated_ms, |end| end.0);
         let seed = format!("{}\n", row.doc.body.seed);
@@ -70,12 +71,12 @@ impl Service {
                 members.push((name.to_owned(), Member::File(path)));
             }
         }
-        match self.timeline(caller, result_id).await {
+        match self.conversations.timeline(caller, result_id).await {
             Ok(timeline) => members.push(("timeline.json".to_owned(), pretty(&timeline)?)),
             Err(Error::NotAvailable(_)) => {}
             Err(error) => return Err(error),
         }
-        match self.transcript(caller, result_id).await {
+        match self.conversations.transcript(caller, result_id).await {
             Ok(transcript) => members.push(("transcript.json".to_owned(), pretty(&transcript)?)),
             Err(Error::NotAvailable(_)) => {}
             Err(error) => return Err(error),
@@ -92,7 +93,7 @@ impl Service {
     }
 }
 
-impl Service {
+impl Runs {
     /// Returns the packets of a finished conversation, as in its evidence. The file is at its beginning and has no
     /// name.
     ///
@@ -107,7 +108,7 @@ impl Service {
         if is_off || !row.doc.body.status.is_terminal() || is_hidden(&row.doc, caller) {
             return Err(none());
         }
-        let (folder, data) = (self.result_folder(result_id), self.settings.data.clone());
+        let (folder, data) = (self.settings.result_folder(result_id), self.settings.data.clone());
         let log = tokio::fs::read_to_string(folder.join(SIP_LOG)).await.unwrap_or_default();
         let packing = move || {
             let mut packets = BufWriter::new(nameless(&data)?);

@@ -7,6 +7,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use serde_json::{Number, Value, json};
 
+use super::Runs;
 use super::queueing::RunResults;
 use crate::error::{Error, Result};
 use crate::model::digital_human::DigitalHumanSpec;
@@ -17,8 +18,8 @@ use crate::model::result::{ResultDoc, ResultRecord};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
 use crate::model::verdict::VerdictWord;
+use crate::service::Caller;
 use crate::service::library::simulations::name_of;
-use crate::service::{Caller, Service};
 
 /// First characters by which spreadsheets recognise a formula.
 const FORMULA: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\n'];
@@ -31,7 +32,7 @@ struct Export {
     callers: Vec<(String, i64)>,
 }
 
-impl Service {
+impl Runs {
     /// Returns the run in a form.
     pub async fn export_run(&self, caller: &Caller, run_id: i64, format: ExportFormat) -> Result<String> {
         let run = self.run_results(caller, run_id).await?;

@@ -6,14 +6,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Runs;
 use super::evidence::messages;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::model::time::Timestamp;
+use crate::service::Caller;
 use crate::service::conversation::artifacts::{
     HTTP_LOG, MAIL_LOG, PIPELINE_LOG, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG, is_hidden,
 };
-use crate::service::{Caller, Service};
 
 /// Most entries of one answer; a call of an hour has 3,600 figures of the network.
 const MOST_ENTRIES: usize = 50_000;
@@ -59,7 +60,7 @@ pub struct Rung {
     pub figures: Option<Value>,
 }
 
-impl Service {
+impl Runs {
     /// Returns the signalling of a conversation; while it goes on, what is in its files so far.
     ///
     /// # Errors
@@ -74,7 +75,7 @@ impl Service {
         let stored: Option<Value> = db.text("timelines", result_id).await?;
         drop(db);
         let events = stored.or_else(|| self.live_events(result_id, &row.doc.body));
-        let folder = self.result_folder(result_id);
+        let folder = self.settings.result_folder(result_id);
         let mut timed: Vec<(u64, Rung)> = sip(&text_of(&folder.join(SIP_LOG)).await);
         for (name, protocol) in [
             (HTTP_LOG, "HTTP"),

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::Runs;
 use crate::error::{Error, Result};
+use crate::service::Caller;
 use crate::service::conversation::peaks::{PeakStretch, Zoom};
 use crate::service::conversation::transcode::{Packing, Track};
-use crate::service::{Caller, Service};
 
 /// Largest recording that goes into a file, in bytes.
 const MOST_AUDIO_BYTES: u64 = 12 * 1024 * 1024;
@@ -25,7 +26,7 @@ pub struct CallFile {
     pub audio: Option<Vec<u8>>,
 }
 
-impl Service {
+impl Runs {
     /// Returns all that a page shows of a conversation that is over.
     ///
     /// # Errors
@@ -37,10 +38,10 @@ impl Service {
         }
         let mut data = json!({
             "result": result,
-            "timeline": there(self.timeline(caller, result_id).await)?,
-            "transcript": there(self.transcript(caller, result_id).await)?,
+            "timeline": there(self.conversations.timeline(caller, result_id).await)?,
+            "transcript": there(self.conversations.transcript(caller, result_id).await)?,
             "turns": there(self.turn_list(caller, result_id).await)?,
-            "reviews": there(self.reviews(caller, result_id).await)?,
+            "reviews": there(self.evaluations.reviews(caller, result_id).await)?,
             "ladder": there(self.ladder(caller, result_id).await)?,
             "left_out": [],
         });
@@ -64,7 +65,7 @@ impl Service {
             ms if ms <= 10 * FINE_MS => Zoom::Tenth,
             _ => Zoom::Second,
         };
-        let peaks = match self.peak_stretch(caller, result_id, zoom, (0, None)).await {
+        let peaks = match self.conversations.peak_stretch(caller, result_id, zoom, (0, None)).await {
             Ok(peaks) => Some(peaks),
             Err(Error::NotAvailable(_) | Error::Refused(_)) => None,
             Err(error) => return Err(error),
@@ -75,7 +76,7 @@ impl Service {
     /// Returns the recording in the best form that is small enough: both sides, else the mix of them.
     async fn small_audio(&self, caller: &Caller, result_id: i64) -> Result<Option<Vec<u8>>> {
         for track in [Track::Both, Track::Mix] {
-            let path = match self.packed_path(caller, result_id, track, Packing::Opus).await {
+            let path = match self.conversations.packed_path(caller, result_id, track, Packing::Opus).await {
                 Ok(path) => path,
                 Err(Error::NotAvailable(_)) => return Ok(None),
                 Err(error) => return Err(error),

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::Runs;
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, AgentMode, AgentSpec, ConnectionType};
 use crate::model::digital_human::DigitalHumanSpec;
@@ -25,7 +26,7 @@ use crate::service::conversation::waiting::count_reasons;
 use crate::service::library::agents::base_seed;
 use crate::service::library::field_rules;
 use crate::service::library::versions::version_of;
-use crate::service::{Caller, Service, Settings};
+use crate::service::{Caller, Settings};
 use crate::store::{Owner, Row, Session};
 
 /// A run with its results.
@@ -81,7 +82,7 @@ impl Plan {
     }
 }
 
-impl Service {
+impl Runs {
     /// Makes a run with all its results, and a call job for each conversation that need not wait for another.
     pub async fn queue_simulation_run(&self, caller: &Caller, spec: QueueSpec) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
@@ -89,7 +90,7 @@ impl Service {
         db.answer(answer).await
     }
 
-    /// Queues a run as [`Service::queue_simulation_run`] does, of the simulation that a request names by id, by code,
+    /// Queues a run as [`Runs::queue_simulation_run`] does, of the simulation that a request names by id, by code,
     /// or by both.
     pub async fn queue_named_run(&self, caller: &Caller, request: QueueRequest) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
@@ -99,7 +100,7 @@ impl Service {
         db.answer(answer).await
     }
 
-    /// Queues a run as [`Service::queue_simulation_run`] does, within a transaction and for a purpose. A refusal has
+    /// Queues a run as [`Runs::queue_simulation_run`] does, within a transaction and for a purpose. A refusal has
     /// changed nothing.
     pub(in crate::service) async fn queue_in(
         &self,
@@ -165,7 +166,7 @@ impl Service {
             let reasons = match run.doc.status {
                 RunStatus::Running => {
                     let results = db.results_of_run(run.id).await?;
-                    count_reasons(&self.queue_reasons(&mut db, &results).await?)
+                    count_reasons(&self.conversations.queue_reasons(&mut db, &results).await?)
                 }
                 RunStatus::Completed | RunStatus::Unknown(_) => BTreeMap::new(),
             };
@@ -181,7 +182,7 @@ impl Service {
         let simulation = db.get::<SimulationSpec>(run.doc.simulation_id).await?.doc;
         let counters = db.tally(run_id).await?.counters;
         let results = db.results_of_run(run_id).await?;
-        let reasons = self.queue_reasons(&mut db, &results).await?;
+        let reasons = self.conversations.queue_reasons(&mut db, &results).await?;
         Ok(RunResults {
             simulation_run: run_record(run, counters, &simulation, count_reasons(&reasons)),
             simulation_results: results.into_iter().map(|row| self.result_record(row, &reasons, caller)).collect(),
@@ -201,7 +202,7 @@ impl Service {
             }
             // A step before this one may have put it on its way within this loop: what is in the store counts.
             if status.is_early() {
-                self.cancel(&mut db, &mut row).await?;
+                self.conversations.cancel(&mut db, &mut row).await?;
                 cancelled.push(row.id);
                 if status == ResultStatus::Dispatched {
                     dialling.push(row.id);
@@ -228,16 +229,8 @@ impl Service {
         let results = db.result_ids(Owner::Run, run_id).await?;
         db.delete::<RunDoc>(run_id).await?;
         db.commit().await?;
-        self.remove_files(&results).await;
+        self.settings.remove_result_files(&results).await;
         Ok(RunDeleted { message: "Simulation run deleted successfully".into(), deleted_simulation_run_id: run_id })
-    }
-
-    /// Makes an early result CANCELLED and takes its call back.
-    pub(in crate::service) async fn cancel(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
-        let organization = db.organization().to_owned();
-        let attempt = row.doc.body.attempt;
-        self.step(db, row, ResultStatus::Cancelled).await?;
-        db.withdraw(&CallJob { organization, result_id: row.id, attempt }).await
     }
 
     /// Returns the numbers of the conversations by text messages that a run would hold.
@@ -276,15 +269,15 @@ impl Service {
         }
         let humans = pick(db.digital_humans_of(simulation_id).await?, &chosen, simulation_id)?;
         field_rules::phone("phone_number", &mut spec.phone_number)?;
-        field_rules::sip_uri(spec.sip_uri.as_deref(), self.settings())?;
-        field_rules::websocket(spec.websocket_url.as_deref(), self.settings())?;
-        field_rules::dialect(spec.websocket_dialect.as_deref(), self.settings())?;
+        field_rules::sip_uri(spec.sip_uri.as_deref(), &self.settings)?;
+        field_rules::websocket(spec.websocket_url.as_deref(), &self.settings)?;
+        field_rules::dialect(spec.websocket_dialect.as_deref(), &self.settings)?;
         check_mode(agent.spec.connection(), agent.spec.mode)?;
         if agent.spec.connection().or(spec.connection()) == Some(ConnectionType::WebSocket) {
             let spoken = humans.iter().map(|human| human.doc.websocket_dialect.as_deref()).map(|of_human| {
                 spec.websocket_dialect.as_deref().or(of_human).or(agent.spec.websocket_dialect.as_deref())
             });
-            spoken.into_iter().try_for_each(|name| check_carried(&agent.spec, name, self.settings()))?;
+            spoken.into_iter().try_for_each(|name| check_carried(&agent.spec, name, &self.settings))?;
         }
         let runs = spec.runs_per_digital_human.or(simulation.doc.runs_per_digital_human).unwrap_or(1);
         let written = agent.spec.is_written();

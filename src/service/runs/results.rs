@@ -6,16 +6,17 @@ use ringer_media::call::EndReason;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Runs;
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
 use crate::model::issue::SourceKind;
 use crate::model::result::{QueueReason, ResultDoc, ResultRecord, UpdateResultSpec};
 use crate::model::status::ResultStatus;
 use crate::queue::EvaluateJob;
+use crate::service::Caller;
 use crate::service::conversation::privacy::{redact_doc, redactor_of};
 use crate::service::conversation::stream_address::hide_token;
 use crate::service::evaluation::records::recount_word_errors;
-use crate::service::{Caller, Service};
 use crate::store::Row;
 
 /// Response to adding to a result.
@@ -71,12 +72,12 @@ pub struct ReEvaluation {
     pub message: String,
 }
 
-impl Service {
+impl Runs {
     /// Returns one result of the caller's organization.
     pub async fn result(&self, caller: &Caller, result_id: i64) -> Result<ResultRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get(result_id).await?;
-        let reasons = self.queue_reasons(&mut db, std::slice::from_ref(&row)).await?;
+        let reasons = self.conversations.queue_reasons(&mut db, std::slice::from_ref(&row)).await?;
         Ok(self.result_record(row, &reasons, caller))
     }
 
@@ -91,7 +92,7 @@ impl Service {
             redact_doc(&mut row.doc, &redactor)?;
         }
         if calls_changed {
-            self.regroup_calls(&mut db, &mut row).await?;
+            self.evaluations.regroup_calls(&mut db, &mut row).await?;
         }
         if words_changed {
             recount_word_errors(&mut db, &mut row).await?;
@@ -99,9 +100,9 @@ impl Service {
         db.update(id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         // A call of a tool that failed is an issue, whenever it is told of.
         if calls_changed && row.doc.body.status.is_terminal() {
-            Box::pin(self.announce_finished(&mut db, SourceKind::Simulation, id)).await?;
+            Box::pin(self.outbox.announce_finished(&mut db, SourceKind::Simulation, id)).await?;
         }
-        self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
+        self.conversations.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         db.answer(ResultUpdated { status: "success".into(), message: "Simulation result updated".into() }).await
     }
 
@@ -138,7 +139,7 @@ impl Service {
             return Err(Error::Conflict("Simulation result is already finished".into()));
         }
         if before.is_early() {
-            self.cancel(&mut db, &mut row).await?;
+            self.conversations.cancel(&mut db, &mut row).await?;
         }
         db.commit().await?;
         self.live.note_change(result_id);
@@ -157,7 +158,7 @@ impl Service {
         if !self.live.hangup(result_id, EndReason::ApiHangup) {
             return Ok(false);
         }
-        match self.amend(&caller.organization, result_id, |doc| doc.inbox.ended = true).await {
+        match self.conversations.amend(&caller.organization, result_id, |doc| doc.inbox.ended = true).await {
             // It was deleted as soon as it was over.
             Err(Error::NotFound(_)) => Ok(true),
             amended => amended.map(|_| true),
@@ -172,9 +173,9 @@ impl Service {
             return Err(Error::Conflict("Simulation result is still running".into()));
         }
         db.delete::<ResultDoc>(result_id).await?;
-        self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
+        self.conversations.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         db.commit().await?;
-        self.remove_files(&[result_id]).await;
+        self.settings.remove_result_files(&[result_id]).await;
         Ok(ResultDeleted {
             message: "Simulation result deleted successfully".into(),
             deleted_simulation_result_id: result_id,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::Runs;
 use super::queueing::verdict;
 use crate::error::Result;
 use crate::model::agent::AgentDoc;
@@ -20,8 +21,8 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus, RunOutcome, RunStatus};
 use crate::model::time::Timestamp;
 use crate::model::verdict::VerdictWord;
+use crate::service::Caller;
 use crate::service::library::simulations::name_of;
-use crate::service::{Caller, Service};
 use crate::store::{Row, RunFilter, Session};
 
 /// Selection and page of a list of runs.
@@ -160,7 +161,7 @@ struct Names {
     keys: Option<HashMap<Uuid, String>>,
 }
 
-impl Service {
+impl Runs {
     /// Runs of all simulations, newest first.
     pub async fn runs(&self, caller: &Caller, query: RunQuery) -> Result<RunPage> {
         let limit = query.limit.max(1);

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::Runs;
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, Provider};
 use crate::model::id::IdString;
@@ -13,8 +14,8 @@ use crate::model::run::{NO_HUMANS, Purpose, QueueSpec};
 use crate::model::schedule::ScheduleDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::queue::AutosyncJob;
+use crate::service::Caller;
 use crate::service::library::folders::stored_integrations;
-use crate::service::{Caller, Service};
 use crate::store::Resource as _;
 
 /// Response to starting a run.
@@ -44,7 +45,16 @@ pub struct AutosyncTarget {
     pub provider: String,
 }
 
-impl Service {
+/// True for a refusal to run that no later attempt can mend: the simulation or who calls in it is gone.
+pub(in crate::service) fn is_gone(error: &Error) -> bool {
+    match error {
+        Error::NotFound(word) => *word == SimulationSpec::WORD,
+        Error::Refused(text) => text == NO_HUMANS,
+        _ => false,
+    }
+}
+
+impl Runs {
     /// Starts a run. What is gone for good is not found: whoever asks on a schedule stops then.
     pub async fn run_scheduled(
         &self,
@@ -62,15 +72,6 @@ impl Service {
             other => other,
         })?;
         db.answer(RunAccepted { status: "accepted".into(), simulation_run_id: queued.simulation_run_id }).await
-    }
-
-    /// True for a refusal to run that no later attempt can mend: the simulation or who calls in it is gone.
-    pub(in crate::service) fn is_gone(error: &Error) -> bool {
-        match error {
-            Error::NotFound(word) => *word == SimulationSpec::WORD,
-            Error::Refused(text) => text == NO_HUMANS,
-            _ => false,
-        }
     }
 
     /// Takes agents in whose definitions are to follow their platforms.
@@ -111,7 +112,7 @@ impl Service {
             let Some(waiting) = db.find::<ResultDoc>(id).await? else { continue };
             let Some(before) = db.step_beside(&waiting.doc, -1).await? else { continue };
             if before.doc.body.status.is_terminal() {
-                self.start_next_step(&mut db, &before.doc).await?;
+                self.conversations.start_next_step(&mut db, &before.doc).await?;
                 db.commit().await?;
                 found += 1;
             }

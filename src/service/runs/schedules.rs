@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::Runs;
+use super::scheduler::is_gone;
 use crate::error::{Error, Result};
 use crate::model::cron::Cron;
 use crate::model::run::{Purpose, QueueSpec};
@@ -14,7 +16,7 @@ use crate::model::schedule::{
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
 use crate::queue::ScheduleJob;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Row, Session};
 
 /// A due time that passed while nobody looked still runs while it is younger.
@@ -36,7 +38,7 @@ pub struct ScheduleList {
     pub schedules: Vec<ScheduleRecord>,
 }
 
-impl Service {
+impl Runs {
     /// Makes a schedule of a simulation.
     pub async fn create_schedule(&self, caller: &Caller, spec: CreateCronJobRequest) -> Result<ScheduleAdded> {
         let mut db = self.store.org(&caller.organization).write().await?;
@@ -108,13 +110,13 @@ impl Service {
         // One of several missed times is made up for: any that is young enough.
         let young = if job.due_ms > now - CATCH_UP_MS { Some(job.due_ms) } else { cron.after(now - CATCH_UP_MS) };
         if young.is_some_and(|due| due <= now) {
-            let caller = Service::engine_caller(&job.organization);
+            let caller = Caller::engine(&job.organization);
             let spec = QueueSpec { simulation_id: row.doc.simulation_id.into(), ..QueueSpec::default() };
             let schedule = job.schedule_id;
             match self.queue_in(&mut db, &caller, spec, Purpose::default()).await {
                 Ok(run) => tracing::info!(%schedule, run = run.simulation_run_id, "schedule started a run"),
                 Err(Error::Internal(cause)) => return Err(Error::Internal(cause)),
-                Err(error) if Service::is_gone(&error) => {
+                Err(error) if is_gone(&error) => {
                     tracing::warn!(%schedule, %error, "schedule disabled");
                     (row.doc.enabled, row.doc.next_ms) = (false, None);
                 }

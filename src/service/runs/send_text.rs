@@ -9,15 +9,16 @@ use ringer_media::call::Thought;
 use ringer_media::seed::Seed;
 use tokio::sync::{OwnedMutexGuard, mpsc};
 
+use super::Runs;
 use super::text_runs::ENDED;
 use crate::clock;
 use crate::engine::dialogue::{Dialogue, Heard, Input, Output};
 use crate::error::{Error, Result};
 use crate::human::{Mind, whole_move};
 use crate::model::text::{Turn, TurnSpec};
-use crate::service::library::humans::owned;
+use crate::service::Caller;
+use crate::service::humans::owned;
 use crate::service::placement::alone;
-use crate::service::{Caller, Service};
 use crate::tasks::to_its_end;
 
 /// Conversations that are kept.
@@ -51,7 +52,7 @@ impl Talks {
     }
 }
 
-impl Service {
+impl Runs {
     /// Returns a Digital Human's answer to a message; it begins the conversation when the first message is empty.
     pub async fn text_turn(&self, caller: &Caller, spec: TurnSpec) -> Result<Turn> {
         let id = spec.test_case_id.get().ok_or(Error::NotFound("Digital human"))?;

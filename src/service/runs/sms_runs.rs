@@ -5,13 +5,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Runs;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::result::ResultDoc;
 use crate::model::run::{Accepted, AgentWanted, Purpose, QueueAnswer};
 use crate::model::status::ResultStatus;
 use crate::model::text::{Arrived, INBOX_MOST, SmsQueueSpec, pair_address};
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Row, Session};
 
 /// Response to queueing a run of conversations by text messages.
@@ -35,8 +36,8 @@ pub struct Terminated {
     pub phone_number: String,
 }
 
-impl Service {
-    /// Queues a run as [`Service::queue_simulation_run`] does, for agents that text. Two numbers hold one conversation
+impl Runs {
+    /// Queues a run as [`Runs::queue_simulation_run`] does, for agents that text. Two numbers hold one conversation
     /// at a time.
     pub async fn queue_sms_run(&self, caller: &Caller, spec: SmsQueueSpec) -> Result<SmsQueued> {
         let (terminate, spec) = (spec.terminate_overlapping_simulations, spec.run.general());
@@ -56,7 +57,7 @@ impl Service {
             terminated.push(Terminated { simulation_result_id: row.id.to_string(), digital_human_id, phone_number });
             running.push((row.id, row.doc.body.status));
             if row.doc.body.status.is_early() {
-                self.cancel(&mut db, &mut row).await?;
+                self.conversations.cancel(&mut db, &mut row).await?;
             }
         }
         let queued = self.queue_in(&mut db, caller, spec, purpose).await?;
@@ -95,7 +96,7 @@ impl Service {
                 return Ok(acceptance());
             }
         }
-        if !self.take_follow_up(&from, &to, &text).await? {
+        if !self.evaluations.take_follow_up(&from, &to, &text).await? {
             tracing::info!("text message matches no conversation");
         }
         Ok(acceptance())

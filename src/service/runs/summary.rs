@@ -2,15 +2,14 @@
 
 use std::fmt::Write as _;
 
-use crate::clock;
+use super::Runs;
 use crate::error::Result;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultBody;
 use crate::model::run::RunDoc;
 use crate::queue::SummaryJob;
-use crate::service::Service;
-use crate::store::{Owner, Session};
+use crate::store::Owner;
 
 /// Conversations of a run that a model is told of.
 const RESULTS_MOST: usize = 100;
@@ -24,16 +23,7 @@ pub struct RunTold {
     counted: Option<String>,
 }
 
-impl Service {
-    /// Asks for [`Service::keep_summary`] when there is somebody to sum up.
-    pub(in crate::service) async fn ask_for_summary(&self, db: &mut Session, run_id: i64) -> Result<()> {
-        if self.model.is_none() {
-            return Ok(());
-        }
-        let (organization, serial) = (db.organization().to_owned(), clock::new_id());
-        db.put(&SummaryJob { organization, run_id, serial }, self.clock.now_ms(), None).await
-    }
-
+impl Runs {
     /// Returns the facts about a run to summarise; `None` if the run is deleted or not complete.
     pub async fn run_to_sum_up(&self, job: &SummaryJob) -> Result<Option<RunTold>> {
         let mut db = self.store.org(&job.organization).read().await?;

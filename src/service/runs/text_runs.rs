@@ -1,5 +1,6 @@
 //! Text conversations: queueing them, and what their agents send while they go on.
 
+use super::Runs;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::AgentDoc;
@@ -9,9 +10,9 @@ use crate::model::status::ResultStatus;
 use crate::model::text::{AgentMessage, Arrived, INBOX_MOST, MessageTaken, TextQueueSpec};
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
+use crate::service::Caller;
 use crate::service::conversation::facts::is_written;
 use crate::service::conversation::privacy::{redact_doc, redactor_of};
-use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 
 /// Refusal of a message that comes after the end.
@@ -30,8 +31,8 @@ pub struct TextNews {
     pub calls: Vec<PostedToolCall>,
 }
 
-impl Service {
-    /// Queues a run as [`Service::queue_simulation_run`] does, for agents that write over HTTP.
+impl Runs {
+    /// Queues a run as [`Runs::queue_simulation_run`] does, for agents that write over HTTP.
     pub async fn queue_http_text_run(&self, caller: &Caller, spec: TextQueueSpec) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let purpose = Purpose { agent: AgentWanted::HttpText, ..Purpose::default() };
@@ -119,7 +120,7 @@ impl Service {
         if let Some(redactor) = redactor_of(db, &row.doc).await? {
             redact_doc(&mut row.doc, &redactor)?;
         }
-        self.regroup_calls(db, row).await
+        self.evaluations.regroup_calls(db, row).await
     }
 
     /// True if a conversation that has not begun is not to be held as its job says, in writing or in speech. Its agent

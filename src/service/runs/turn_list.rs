@@ -4,13 +4,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Runs;
 use crate::error::{Error, Result};
 use crate::judge::{self, Facts, TurnItem, turn_list};
 use crate::model::result::{ResultBody, ResultDoc, find_note};
 use crate::model::status::ResultStatus;
 use crate::model::transcript::Transcript;
+use crate::service::Caller;
 use crate::service::conversation::artifacts::is_hidden;
-use crate::service::{Caller, Service};
 
 /// The turns of both sides, by onset.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -25,7 +26,7 @@ pub struct TurnList {
     pub turns: Vec<TurnItem>,
 }
 
-impl Service {
+impl Runs {
     /// Returns the turns of a conversation with what is measured of each; while it goes on, those so far.
     ///
     /// # Errors
@@ -63,7 +64,7 @@ impl Service {
         if !matches!(body.status, ResultStatus::Dispatched | ResultStatus::Running) {
             return None;
         }
-        let (events, _) = self.feed(result_id)?.events_from(0);
+        let (events, _) = self.live.feed(result_id)?.events_from(0);
         let own = events.iter().filter(|event| event.attempt == body.attempt && event.seq.is_some());
         let events: Vec<Value> = own.filter_map(|event| serde_json::from_str(&event.data).ok()).collect();
         (!events.is_empty()).then_some(Value::Array(events))

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::Watching;
 use super::finished::Finished;
-use super::notify::about;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
@@ -19,8 +19,9 @@ use crate::model::result::ResultBody;
 use crate::model::text_of;
 use crate::model::time::{Timestamp, span_ms};
 use crate::queue::AlertJob;
+use crate::service::Caller;
 use crate::service::library::lists::check_named;
-use crate::service::{Caller, Service};
+use crate::service::outbox::notices::about;
 use crate::store::{Row, Session};
 
 /// Parts of the names of metrics that depend on exact timing: an engine that was late cannot tell them.
@@ -59,7 +60,7 @@ pub struct AlertDeleted {
     pub deleted_alert_id: Uuid,
 }
 
-impl Service {
+impl Watching {
     /// Creates an alert after checking its rule and its notification channels.
     pub async fn create_alert(&self, caller: &Caller, spec: AlertSpec) -> Result<AlertRecord> {
         self.look_at_channels(&spec.notification_channels).await?;
@@ -179,7 +180,7 @@ impl Service {
         // Notes of the engine are no change of the alert.
         db.update(row.id, &row.doc, updated_ms, by).await?;
         let notice = self.notice_of(&row, times.len());
-        self.notify(db, &row.doc.spec.notification_channels, &notice).await
+        self.outbox.notify(db, &row.doc.spec.notification_channels, &notice).await
     }
 
     fn notice_of(&self, row: &Row<AlertDoc>, count: usize) -> Notice {
@@ -199,7 +200,7 @@ impl Service {
             title: format!("Alert {word}: {}", spec.name),
             text: format!("{field} {operator} {value}: {count} time(s) in {seconds} s"),
             at: Timestamp(self.clock.now_ms()),
-            links: vec![self.link(&format!("/v1/alerts/{}/results", row.id))],
+            links: vec![self.outbox.link(&format!("/v1/alerts/{}/results", row.id))],
             data: about("alert_id", row.id, facts.as_object().cloned().unwrap_or_default()),
             subject: row.id.to_string(),
         }

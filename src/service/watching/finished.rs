@@ -3,6 +3,7 @@
 
 use uuid::Uuid;
 
+use super::Watching;
 use crate::error::{Error, Result};
 use crate::judge::Decision;
 use crate::model::call_log::CallLogDoc;
@@ -11,7 +12,6 @@ use crate::model::result::{ResultBody, ResultDoc};
 use crate::model::status::ResultStatus;
 use crate::model::tool_call;
 use crate::queue::FinishedJob;
-use crate::service::Service;
 use crate::store::Session;
 
 /// A finished conversation, as those see it who watch over an agent.
@@ -22,23 +22,10 @@ pub(in crate::service) struct Finished {
     pub body: ResultBody,
 }
 
-impl Service {
-    /// Asks for [`Service::look_at_finished`], once for each evaluation.
-    pub(in crate::service) async fn announce_finished(
-        &self,
-        db: &mut Session,
-        source: SourceKind,
-        source_id: impl ToString,
-    ) -> Result<()> {
-        let now = self.clock.now_ms();
-        let organization = db.organization().to_owned();
-        let job = FinishedJob { organization, source, source_id: source_id.to_string(), serial: now };
-        db.put(&job, now, None).await
-    }
-
+impl Watching {
     /// Shows a finished conversation to the monitor whose check it is, to the issues and to the alerts. Doing it twice changes nothing more.
     ///
-    /// `told_error`: what a language model says to [`Service::asked_for_errors`].
+    /// `told_error`: what a language model says to [`Watching::asked_for_errors`].
     pub async fn look_at_finished(&self, job: &FinishedJob, told_error: Option<&Decision>) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(finished) = find_finished(&mut db, job).await? else { return Ok(()) };

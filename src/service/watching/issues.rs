@@ -4,18 +4,18 @@
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::Watching;
 use super::finished::Finished;
 use crate::clock;
 use crate::error::Result;
 use crate::judge::Trigrams;
-use crate::model::Object;
 use crate::model::evaluation::{CustomResult, Evaluation};
 use crate::model::issue::{IssueDetail, IssueDoc, IssueQuery, IssueRecord, IssueType, TriageSpec};
 use crate::model::result::ResultBody;
 use crate::model::time::Timestamp;
-use crate::model::tool_call;
+use crate::model::{Object, tool_call};
+use crate::service::Caller;
 use crate::service::library::field_rules::apply_patch;
-use crate::service::{Caller, Service};
 use crate::store::{FailureRow, Row, Session};
 
 /// Failures that are shown with an issue.
@@ -73,7 +73,7 @@ fn judgements(evaluation: &Evaluation) -> impl Iterator<Item = String> {
     goal.into_iter().chain(metrics)
 }
 
-impl Service {
+impl Watching {
     /// Issues as asked, those with the newest failure first.
     pub async fn issues(&self, caller: &Caller, query: &IssueQuery) -> Result<Vec<IssueRecord>> {
         let rows = self.store.org(&caller.organization).read().await?.issues(query).await?;

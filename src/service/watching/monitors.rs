@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use self::cadence::{Cadence, Window};
 use self::verdict::MALFUNCTIONS;
+use super::Watching;
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, AgentType, ConnectionType};
 use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
@@ -21,7 +22,7 @@ use crate::model::patch::Patch;
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
 use crate::queue::MonitorJob;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Owner, Row, Session};
 
 /// Tag of the results that are checks.
@@ -59,7 +60,7 @@ pub struct MonitorDeleted {
     pub deleted_monitor_id: Uuid,
 }
 
-impl Service {
+impl Watching {
     /// Makes a monitor with its backing simulation, and asks for its first check.
     pub async fn create_monitor(&self, caller: &Caller, mut spec: MonitorSpec) -> Result<MonitorRecord> {
         let now = self.clock.now_ms();
@@ -151,7 +152,7 @@ impl Service {
     pub async fn delete_monitor(&self, caller: &Caller, monitor_id: Uuid) -> Result<MonitorDeleted> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<MonitorDoc>(monitor_id).await?;
-        self.close_incident(&mut db, &mut row, "the monitor was deleted").await?;
+        self.outbox.close_incident(&mut db, &mut row, "the monitor was deleted").await?;
         let mut files = Vec::new();
         let mut live = Vec::new();
         let doc = &row.doc;
@@ -159,7 +160,7 @@ impl Service {
             for id in db.result_ids(Owner::Simulation, *simulation).await? {
                 let mut result = db.get::<crate::model::result::ResultDoc>(id).await?;
                 if result.doc.body.status.is_early() {
-                    self.cancel(&mut db, &mut result).await?;
+                    self.conversations.cancel(&mut db, &mut result).await?;
                 }
                 live.push(id);
             }
@@ -177,7 +178,7 @@ impl Service {
         for id in live {
             self.live.hangup(id, ringer_media::call::EndReason::ApiHangup);
         }
-        self.remove_files(&files).await;
+        self.settings.remove_result_files(&files).await;
         Ok(MonitorDeleted { message: "Monitor deleted".into(), deleted_monitor_id: monitor_id })
     }
 

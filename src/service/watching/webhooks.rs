@@ -1,13 +1,13 @@
-//! Webhooks: who is told of what. What is told stands in `telling`, how it gets there in `delivery`.
+//! Webhooks: who is told of what. Events are written by the outbox, and delivered by `delivery`.
 
 mod delivery;
-mod telling;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
 pub use self::delivery::WebhookTested;
+use super::Watching;
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
 use crate::model::folder::FolderSpec;
@@ -15,10 +15,10 @@ use crate::model::secret::masked_debug;
 use crate::model::time::Timestamp;
 use crate::model::webhook::{DeliveryRecord, WebhookDoc, WebhookRecord, WebhookSpec};
 use crate::model::{Object, Page};
+use crate::service::Caller;
 use crate::service::library::agents::{SigningKey, signing_key};
 use crate::service::library::field_rules::{self, apply_patch};
 use crate::service::library::lists::check_named;
-use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 
 /// A new webhook with its signing key.
@@ -66,7 +66,7 @@ pub struct DeliveryPage {
     pub total_pages: i64,
 }
 
-impl Service {
+impl Watching {
     /// Makes a webhook with a signing key.
     pub async fn create_webhook(&self, caller: &Caller, spec: WebhookSpec) -> Result<WebhookAdded> {
         self.check_webhook_url(&spec.url).await?;
@@ -157,7 +157,7 @@ impl Service {
 
     /// Refuses a URL that cannot be posted to, or that leads to where nothing may be sent.
     async fn check_webhook_url(&self, text: &str) -> Result<()> {
-        field_rules::webhook("url", Some(text), self.settings())?;
+        field_rules::webhook("url", Some(text), &self.settings)?;
         let url = url::Url::parse(text).map_err(Error::internal)?;
         if self.settings.require_https_webhooks && url.scheme() != "https" {
             return Err(Error::Refused("url must be an https URL".into()));

@@ -10,7 +10,7 @@ use ringer_media::frame::{PER_MS, RATE_HZ};
 use tokio::fs;
 use uuid::Uuid;
 
-use super::{CallLogDoc, LogEvaluated, Service};
+use super::{CallLogDoc, LogEvaluated};
 use crate::error::{Error, Result};
 use crate::judge::Redactor;
 use crate::model::agent::AgentDoc;
@@ -19,6 +19,7 @@ use crate::provider::audio;
 use crate::queue::CallLogJob;
 use crate::service::conversation::artifacts::{CALL_RECORDING, RECOGNIZED};
 use crate::service::conversation::privacy::{CALLED, JUDGED, NOTED, redact_metrics, through};
+use crate::service::evaluation::Evaluations;
 use crate::store::Session;
 
 /// Reason why a recording is not kept: there are no words, or no sound that can be read.
@@ -26,7 +27,7 @@ const UNWRITTEN: &str = "the recording was not kept: words that nobody wrote dow
 /// Reason why a recording is not kept: the times of its private words are not known.
 const ELSEWHERE: &str = "the recording was not kept: private words have times at which there is nothing in it";
 
-impl Service {
+impl Evaluations {
     /// Takes what is private out of what an evaluation gave and out of the recording, when the call's agent asks for it. What is
     /// left to redact is in the record itself ([`redact_call`]).
     pub(super) async fn redact_evaluated(
@@ -57,7 +58,7 @@ impl Service {
         let is_heard = !said.is_empty();
         let mut transcript = Transcript { simulation_result_id: 0, language: String::new(), entries: said };
         let spans = redactor.transcript(&mut transcript);
-        let path = self.call_folder(call_id).join(CALL_RECORDING);
+        let path = self.settings.call_folder(call_id).join(CALL_RECORDING);
         // The words as they were recognized are found again in the recording, as far as it is kept.
         match fs::remove_file(path.with_file_name(RECOGNIZED)).await {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::internal(error)),
@@ -66,7 +67,7 @@ impl Service {
         let silenced = if is_heard { write_silenced(&path, two_sides, spans).await? } else { Err(UNWRITTEN) };
         let Err(why) = silenced else { return Ok(None) };
         let was_there = fs::try_exists(&path).await.map_err(Error::internal)?;
-        self.remove_call_files(call_id).await;
+        self.settings.remove_call_files(call_id).await;
         Ok(was_there.then_some(why))
     }
 }

@@ -3,7 +3,28 @@
 use crate::error::{Error, Result};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::simulation::SimulationSpec;
+use crate::service::Caller;
+use crate::service::library::Library;
 use crate::store::{Row, Session};
+
+impl Library {
+    /// Stops Digital Humans from listening that were taken out of their last always-on simulation.
+    pub(in crate::service) async fn silence(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        humans: Vec<Row<DigitalHumanSpec>>,
+    ) -> Result<()> {
+        for mut human in humans.into_iter().filter(|human| human.doc.listens_on().is_some()) {
+            let simulations = db.simulations_of(human.id).await?;
+            if !is_one_always_on(db, &simulations).await? {
+                human.doc.always_on_active = Some(false);
+                db.update(human.id, &human.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Refuses a Digital Human that is to be always on and whose simulations, these, are not.
 pub async fn check_always_on(db: &mut Session, human: &DigitalHumanSpec, simulations: &[i64]) -> Result<()> {

@@ -10,7 +10,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::provider::guard::Guard;
 use crate::service::placement::trunks::tests::trunks;
-use crate::service::{Caller, NoLiveCalls, Settings};
+use crate::service::{Caller, NoLiveCalls, Service, Settings};
 use crate::store::Store;
 use crate::store::vault::Vault;
 use crate::transport::sip::address::Address;
@@ -44,17 +44,17 @@ impl Desk {
         );
         let settings = Settings { trunks: Arc::new(trunks(&file)), ..Settings::new(folder.path()) };
         let service = Service::new(store, Clock::standing_at(START_MS), settings, Arc::new(NoLiveCalls));
-        let caller = service.bootstrap("desk", "a key").await.expect("a key");
+        let caller = service.library().bootstrap("desk", "a key").await.expect("a key");
         let agent = json!({ "name": "Desk", "phone_number": TARGET });
-        let agent = service.add_agent(&caller, spec(agent)).await.expect("an agent").agent_id.to_string();
-        let simulation = service.create_simulation(&caller, spec(json!({ "agent_id": agent }))).await;
+        let agent = service.library().add_agent(&caller, spec(agent)).await.expect("an agent").agent_id.to_string();
+        let simulation = service.library().create_simulation(&caller, spec(json!({ "agent_id": agent }))).await;
         let simulation = simulation.expect("a simulation").simulation_id;
         let human = spec(json!({ "name": "Ann" }));
-        service.create_digital_human(&caller, human, &[simulation]).await.expect("a Digital Human");
+        service.humans().create_digital_human(&caller, human, &[simulation]).await.expect("a Digital Human");
         let run = json!({ "simulation_id": simulation.to_string(), "runs_per_digital_human": 8 });
-        let queued = service.queue_simulation_run(&caller, spec(run)).await.expect("a run");
+        let queued = service.runs().queue_simulation_run(&caller, spec(run)).await.expect("a run");
         let results = queued.simulation_result_ids.iter().map(|id| id.parse().expect("a number")).collect();
-        service.admit().await.expect("admitted");
+        service.conversations().admit().await.expect("admitted");
         Desk { service, caller, results, _folder: folder }
     }
 
@@ -73,7 +73,8 @@ impl Desk {
     /// Dials for the result of this number, and answers the caller's number or the code.
     async fn dial(&self, result: usize, number: &str) -> std::result::Result<String, String> {
         let organization = &self.caller.organization;
-        let admitted = self.service.admit_outgoing(organization, self.results[result], &self.outgoing(number)).await;
+        let admitted =
+            self.service.placements().admit_outgoing(organization, self.results[result], &self.outgoing(number)).await;
         let caller = admitted.expect("the store works").map_err(|obstacle| obstacle.code.to_string())?;
         Ok(caller.expect("it is queued"))
     }
@@ -85,7 +86,11 @@ impl Desk {
         to: ResultStatus,
         patch: impl FnOnce(&mut ResultDoc) + Send,
     ) {
-        let moved = self.service.advance(&self.caller.organization, self.results[result], from, to, patch).await;
+        let moved = self
+            .service
+            .conversations()
+            .advance(&self.caller.organization, self.results[result], from, to, patch)
+            .await;
         moved.expect("an allowed step");
     }
 
@@ -155,11 +160,11 @@ async fn refused_numbers_are_counted_by_code_and_trunk() {
     }
     let key = |code: &str| (code.to_owned(), "near".to_owned());
     let expect = [(key("DIAL_CALLS_REFUSED"), 1), (key("DIAL_PREFIX_REFUSED"), 3)];
-    assert_eq!(desk.service.dial_refusals(), Refusals::from(expect));
+    assert_eq!(desk.service.placements().dial_refusals(), Refusals::from(expect));
     // A result that was cancelled meanwhile is not dialled, and not counted.
     desk.step(1, ResultStatus::Queued, ResultStatus::Cancelled, |_| ()).await;
     let organization = &desk.caller.organization;
-    let late = desk.service.admit_outgoing(organization, desk.results[1], &desk.outgoing(TARGET)).await;
+    let late = desk.service.placements().admit_outgoing(organization, desk.results[1], &desk.outgoing(TARGET)).await;
     assert_eq!(late, Ok(Ok(None)));
 }
 
@@ -175,7 +180,8 @@ async fn minutes_are_reserved_and_given_back() {
     };
     desk.dial(0, TARGET).await.expect("10 of 25 minutes");
     desk.dial(1, TARGET).await.expect("20 of 25 minutes");
-    let refused = desk.service.admit_outgoing(&organization, desk.results[2], &desk.outgoing(TARGET)).await;
+    let refused =
+        desk.service.placements().admit_outgoing(&organization, desk.results[2], &desk.outgoing(TARGET)).await;
     let refused = refused.expect("the store works").expect_err("30 of 25 minutes");
     assert_eq!(refused.code, ErrorCode::DialMinutesRefused);
     let told = "sip.trunks.near.max_minutes_per_day: 20 of 25 minutes of this day (UTC) are used or reserved";
@@ -198,7 +204,7 @@ async fn minutes_are_reserved_and_given_back() {
     let start = |doc: &mut ResultDoc| doc.body.start_time = Some(Timestamp(START_MS));
     desk.step(3, ResultStatus::Dispatched, ResultStatus::Running, start).await;
     desk.service.clock().advance_ms(120_000);
-    desk.service.end_abandoned(&organization, desk.results[3]).await.expect("it can");
+    desk.service.conversations().end_abandoned(&organization, desk.results[3]).await.expect("it can");
     assert_eq!(reserved_ms().await, 210_000);
     // The next day begins anew.
     desk.service.clock().advance_ms(DAY_MS);
@@ -222,7 +228,8 @@ async fn addresses_that_the_other_side_names_are_admitted() {
     let desk = Desk::new("max_calls = 2").await;
     let organization = desk.caller.organization.clone();
     desk.dial(0, TARGET).await.expect("it is admitted");
-    let gate = desk.service.dial_gate(&organization, desk.results[0], Some("near")).expect("there are trunks");
+    let gate =
+        desk.service.placements().dial_gate(&organization, desk.results[0], Some("near")).expect("there are trunks");
     for (forwarded, target, expect) in [
         (Forwarded::Redirect, "sip:+15550007777@127.0.0.1:5070", ""),
         (Forwarded::Redirect, "tel:+1-555-000-7777", ""),
@@ -256,7 +263,7 @@ async fn addresses_that_the_other_side_names_are_admitted() {
     desk.dial(1, TARGET).await.expect("both have ended");
     let none = Settings { trunks: Arc::default(), ..desk.service.settings().clone() };
     let none = Service::new(desk.service.store().clone(), Clock::standing_at(START_MS), none, Arc::new(NoLiveCalls));
-    assert!(none.dial_gate(&organization, desk.results[0], None).is_none());
+    assert!(none.placements().dial_gate(&organization, desk.results[0], None).is_none());
 }
 
 #[tokio::test]
@@ -272,23 +279,23 @@ async fn limits_hold_by_the_name_of_an_organization() {
     {
         desk.limit(limits(section));
         assert_eq!(desk.dial(0, TARGET).await, expect, "{section}");
-        assert_eq!(desk.service.unmatched_limits().await, Ok(Vec::new()));
+        assert_eq!(desk.service.placements().unmatched_limits().await, Ok(Vec::new()));
     }
     desk.limit(limits("desk of before"));
     let unmatched = "[limits.organizations.\"desk of before\"] limits nobody: no organization has this name";
-    assert_eq!(desk.service.unmatched_limits().await, Ok(vec![unmatched.to_owned()]));
+    assert_eq!(desk.service.placements().unmatched_limits().await, Ok(vec![unmatched.to_owned()]));
     assert_eq!(desk.dial(0, TARGET).await, Ok("+15550001111".to_owned()));
 }
 
 #[tokio::test]
 async fn numbers_of_other_organizations_are_not_called_from() {
     let desk = Desk::new("").await;
-    let other = desk.service.bootstrap("other", "another key").await.expect("a key");
+    let other = desk.service.library().bootstrap("other", "another key").await.expect("a key");
     for (result, number, expect) in
         [(0, "+15550001111", Ok("+15550001112".to_owned())), (1, "+15550001112", Err("UNUSABLE_CALLER_ID".to_owned()))]
     {
         let spec = spec(json!({ "phone_number": number }));
-        desk.service.add_phone_number(&other, spec).await.expect("it is free");
+        desk.service.library().add_phone_number(&other, spec).await.expect("it is free");
         assert_eq!(desk.dial(result, TARGET).await, expect, "{number}");
     }
 }

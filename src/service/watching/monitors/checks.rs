@@ -1,30 +1,29 @@
 //! The checks of a monitor: a result of its backing simulation each, begun when due, settled when the result is finished or took
 //! too long.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::cadence::Cadence;
 use super::verdict::{Seen, judge};
 use super::{LONGEST_RING_S, TAG, next_check};
-use crate::clock;
 use crate::error::{Error, Result};
 use crate::judge::{Decision, Unheard};
 use crate::model::agent::{AgentDoc, AgentMode};
 use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
 use crate::model::digital_human::Role;
 use crate::model::issue::SourceKind;
-use crate::model::monitor::{Check, CheckDoc, CheckItem, CheckType, Incident, MonitorDoc, Verdict};
-use crate::model::notification::{Notice, NoticeKind};
+use crate::model::monitor::{Check, CheckDoc, CheckItem, CheckType, MonitorDoc, Verdict};
 use crate::model::result::ResultBody;
 use crate::model::run::{Purpose, QueueAnswer, QueueSpec};
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
 use crate::queue::{CheckJob, FinishedJob, MonitorJob};
+use crate::service::Caller;
 use crate::service::evaluation::inputs::unheard_in;
-use crate::service::watching::notify::about;
-use crate::service::{Caller, Service};
+use crate::service::runs::scheduler::is_gone;
+use crate::service::watching::Watching;
 use crate::store::{Row, Session};
 
 /// A check that is not over by then is given up.
@@ -32,7 +31,7 @@ const PATIENCE_MS: i64 = 5 * 60_000;
 /// Failures in a row from which checks count as failures of the agent.
 const IN_A_ROW: i64 = 2;
 
-impl Service {
+impl Watching {
     /// Begins the check of a monitor that is due, when none is under way, and asks for the next one.
     pub async fn begin_check(&self, job: &MonitorJob) -> Result<()> {
         let now = self.clock.now_ms();
@@ -58,9 +57,9 @@ impl Service {
     /// was deleted, or whose caller was, is made anew.
     async fn call_agent(&self, db: &mut Session, row: &mut Row<MonitorDoc>) -> Result<()> {
         let now = self.clock.now_ms();
-        let caller = Service::engine_caller(db.organization());
+        let caller = Caller::engine(db.organization());
         let mut queued = self.queue_check(db, &caller, &row.doc).await;
-        if queued.as_ref().is_err_and(Service::is_gone) {
+        if queued.as_ref().is_err_and(is_gone) {
             self.back_anew(db, &caller, &mut row.doc).await?;
             queued = self.queue_check(db, &caller, &row.doc).await;
         }
@@ -99,7 +98,7 @@ impl Service {
             db.update(simulation.id, &simulation.doc, simulation.updated_ms, simulation.updated_by).await?;
         }
         let spec = QueueSpec { simulation_id: doc.simulation_id.into(), ..QueueSpec::default() };
-        self.queue_in(db, caller, spec, Purpose { tag: Some(TAG), once: true, ..Purpose::default() }).await
+        self.runs.queue_in(db, caller, spec, Purpose { tag: Some(TAG), once: true, ..Purpose::default() }).await
     }
 
     /// Gives a check up that took too long, and ends its call: the next check is not to meet it.
@@ -115,7 +114,7 @@ impl Service {
         }
         db.commit().await?;
         let Some(result_id) = result_id else { return Ok(()) };
-        match self.hangup(&Service::engine_caller(&job.organization), result_id).await {
+        match self.runs.hangup(&Caller::engine(&job.organization), result_id).await {
             // It is over, or was deleted.
             Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
@@ -208,13 +207,13 @@ impl Service {
             (Verdict::Down, Some(worst)) => {
                 doc.status = Verdict::Down;
                 let worst = (*worst).clone();
-                self.open_incident(db, row, &worst).await
+                self.outbox.open_incident(db, row, &worst).await
             }
             // It does not count yet.
             (Verdict::Down, None) => Ok(()),
             (Verdict::Up, _) => {
                 doc.status = Verdict::Up;
-                self.close_incident(db, row, "the agent is up again").await
+                self.outbox.close_incident(db, row, "the agent is up again").await
             }
             (Verdict::Unknown, _) => {
                 doc.status = Verdict::Unknown;
@@ -226,54 +225,6 @@ impl Service {
     /// Stores a monitor without changing the time and author of its last update.
     async fn keep_monitor(&self, db: &mut Session, row: &Row<MonitorDoc>) -> Result<()> {
         db.update(row.id, &row.doc, row.updated_ms, row.updated_by).await.map(drop)
-    }
-
-    async fn open_incident(&self, db: &mut Session, row: &mut Row<MonitorDoc>, worst: &CheckItem) -> Result<()> {
-        if row.doc.open_incident.is_some() {
-            return Ok(());
-        }
-        let opened_at = Timestamp(self.clock.now_ms());
-        let reason = format!("{}: {}", worst.id, worst.message);
-        row.doc.open_incident = Some(Incident { id: clock::new_id(), opened_at, reason: reason.clone() });
-        self.tell_watchers(db, row, NoticeKind::UptimeDown, &reason, worst.facts()).await
-    }
-
-    /// Ends an incident that is open, and says so.
-    pub(in crate::service) async fn close_incident(
-        &self,
-        db: &mut Session,
-        row: &mut Row<MonitorDoc>,
-        why: &str,
-    ) -> Result<()> {
-        let Some(incident) = row.doc.open_incident.take() else { return Ok(()) };
-        let facts = json!({ "incident_id": incident.id, "opened_at": incident.opened_at, "reason": incident.reason });
-        let facts = facts.as_object().cloned().unwrap_or_default();
-        self.tell_watchers(db, row, NoticeKind::UptimeRecovered, why, facts).await
-    }
-
-    async fn tell_watchers(
-        &self,
-        db: &mut Session,
-        row: &Row<MonitorDoc>,
-        kind: NoticeKind,
-        text: &str,
-        facts: crate::model::Object,
-    ) -> Result<()> {
-        let agent = db.find::<AgentDoc>(row.doc.spec.agent_id).await?;
-        let name = agent.map_or_else(|| "An agent".to_owned(), |agent| agent.doc.spec.name);
-        let word = if kind == NoticeKind::UptimeDown { "is down" } else { "has recovered" };
-        let mut facts = facts;
-        facts.insert("agent_id".into(), Value::from(row.doc.spec.agent_id));
-        let notice = Notice {
-            kind,
-            title: format!("{name} {word}"),
-            text: text.to_owned(),
-            at: Timestamp(self.clock.now_ms()),
-            links: vec![self.link(&format!("/v1/uptime/monitors/{}", row.id))],
-            data: about("monitor_id", row.id, facts),
-            subject: row.id.to_string(),
-        };
-        self.notify(db, &row.doc.spec.notifications.channels, &notice).await
     }
 }
 

@@ -15,8 +15,9 @@ use crate::model::time::Timestamp;
 use crate::model::webhook::{DeliveryRecord, WebhookDoc};
 use crate::provider::post::signatures;
 use crate::queue::outbox::Outgoing;
-use crate::service::watching::notify::about;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
+use crate::service::outbox::notices::about;
+use crate::service::watching::Watching;
 use crate::store::{Row, Session};
 
 /// Waits after the first attempts, seconds; the last attempt follows the last wait.
@@ -50,7 +51,7 @@ struct Attempt {
     outcome: Result<i64, (Option<i64>, String)>,
 }
 
-impl Service {
+impl Watching {
     /// Tells a claimed event once, and settles what follows: it is told, or due again later, or given up.
     pub async fn deliver(&self, outgoing: Outgoing) -> Result<()> {
         let store = self.store.org(&outgoing.organization);
@@ -168,13 +169,13 @@ impl Service {
                 body_sha256: hex::encode(Sha256::digest(outgoing.body.as_bytes())),
             };
             db.log_delivery(webhook.id, outgoing.event_id, &record).await?;
-            self.notify_admins(db, &self.disabled_notice(webhook, &why)).await?;
+            self.outbox.notify_admins(db, &self.disabled_notice(webhook, &why)).await?;
         }
         Ok(())
     }
 }
 
-impl Service {
+impl Watching {
     /// Returns the notice of a disabled webhook. Its address may hold a password: it is not repeated.
     fn disabled_notice(&self, webhook: &Row<WebhookDoc>, why: &str) -> Notice {
         let id = webhook.id;
@@ -183,7 +184,7 @@ impl Service {
             title: "A webhook is disabled".to_owned(),
             text: format!("Nothing more is sent to webhook {id}: {why}. Enable it again when its receiver answers."),
             at: Timestamp(self.clock.now_ms()),
-            links: vec![self.link(&format!("/v1/webhooks/{id}/deliveries"))],
+            links: vec![self.outbox.link(&format!("/v1/webhooks/{id}/deliveries"))],
             data: about("webhook_id", id, Object::new()),
             subject: id.to_string(),
         }

@@ -1,6 +1,9 @@
-//! Digital Humans.
+//! Digital Humans, and the scenarios that they are made from. A change of one may end conversations that wait for their call.
+
+pub(super) mod scenarios;
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use ringer_media::seed::Seed;
 use schemars::JsonSchema;
@@ -8,10 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::field_rules::apply_patch;
-use super::simulations::check_journeys;
-use super::{field_rules, human_rules, names};
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::error::{Error, Result};
 use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
 use crate::model::noise::NoiseDoc;
@@ -21,9 +21,14 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::model::{Object, Page};
+use crate::provider::post::Poster;
+use crate::service::conversation::Conversations;
+use crate::service::library::field_rules::apply_patch;
 use crate::service::library::human_rules::always_on::check_always_on;
-use crate::service::{Caller, Service};
-use crate::store::{Resource, Row, Session};
+use crate::service::library::simulations::check_journeys;
+use crate::service::library::{field_rules, human_rules, names};
+use crate::service::{Caller, Handles, LiveCalls, Settings};
+use crate::store::{Resource, Row, Session, Store};
 
 /// Rows that a page of Digital Humans may have.
 pub const PAGE_SIZES: RangeInclusive<i64> = 1..=100;
@@ -93,7 +98,31 @@ pub struct HumansOfSimulation {
     pub simulation_id: i64,
 }
 
-impl Service {
+/// Digital Humans and scenarios.
+pub struct Humans {
+    store: Store,
+    clock: Clock,
+    settings: Arc<Settings>,
+    live: Arc<dyn LiveCalls>,
+    poster: Arc<Poster>,
+    conversations: Arc<Conversations>,
+}
+
+impl Humans {
+    /// Returns the subject with the handles that it needs.
+    pub(super) fn new(handles: &Handles, conversations: &Arc<Conversations>) -> Humans {
+        Humans {
+            store: handles.store.clone(),
+            clock: handles.clock.clone(),
+            settings: handles.settings.clone(),
+            live: handles.live.clone(),
+            poster: handles.poster.clone(),
+            conversations: conversations.clone(),
+        }
+    }
+}
+
+impl Humans {
     /// Makes a Digital Human, part of the given simulations.
     pub async fn create_digital_human(
         &self,
@@ -216,7 +245,7 @@ impl Service {
             body.digital_human_id = None;
             if body.status == ResultStatus::Initializing && body.journey_step.is_some_and(|step| step > 1) {
                 result.doc.warn("not held: the Digital Human was deleted");
-                self.cancel(&mut db, &mut result).await?;
+                self.conversations.cancel(&mut db, &mut result).await?;
                 cancelled.push(result.id);
             } else {
                 db.update(result.id, &result.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
@@ -291,7 +320,7 @@ impl Service {
         check_named(db, &spec, links.unwrap_or_default(), old.doc.workflow_v2_id).await?;
         check_code(db, &spec, Some(old.id)).await?;
         human_rules::check_update(&old.doc, &mut spec, patch)?;
-        human_rules::check(&mut spec, self.settings())?;
+        human_rules::check(&mut spec, &self.settings)?;
         let is_turned_on = spec.always_on_mode && !old.doc.always_on_mode;
         if links.is_some() || is_turned_on || (spec.listens_on().is_some() && old.doc.listens_on().is_none()) {
             let links = match links {
@@ -315,7 +344,7 @@ impl Service {
         Ok(changed)
     }
 
-    /// Creates a Digital Human as [`Service::create_digital_human`] does, inside a larger transaction.
+    /// Creates a Digital Human as [`Humans::create_digital_human`] does, inside a larger transaction.
     pub(in crate::service) async fn make_human(
         &self,
         db: &mut Session,
@@ -326,7 +355,7 @@ impl Service {
         check_named(db, &spec, simulation_ids, None).await?;
         check_code(db, &spec, None).await?;
         human_rules::take_lines(&mut spec);
-        human_rules::check(&mut spec, self.settings())?;
+        human_rules::check(&mut spec, &self.settings)?;
         check_always_on(db, &spec, simulation_ids).await?;
         check_own_numbers(db, &spec).await?;
         self.free_number(db, caller, &spec, None, false).await?;
@@ -380,7 +409,7 @@ impl Service {
         let elsewhere = !is_own && always_on.is_some_and(|(organization, _)| organization != db.organization());
         match elsewhere {
             true => Err(Error::Conflict(NUMBER_TAKEN.into())),
-            false => self.take_number_over(db, this, number).await,
+            false => self.conversations.take_number_over(db, this, number).await,
         }
     }
 }

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use super::artifacts::{CALLS_FOLDER, RESULTS_FOLDER, files, is_audio, remove_files, unfinished_id};
+use super::Runs;
 use crate::config::Retention;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
-use crate::service::Service;
+use crate::service::Caller;
+use crate::service::conversation::artifacts::{files, is_audio, remove_files, unfinished_id};
+use crate::service::files::{CALLS_FOLDER, RESULTS_FOLDER};
 use crate::service::library::noises::FOLDER as NOISES_FOLDER;
 use crate::store::{Old, Store};
 
@@ -30,7 +32,7 @@ pub struct Cleared {
     pub recordings: u64,
 }
 
-impl Service {
+impl Runs {
     /// Deletes finished results, production calls and recordings that are older than `keep` says, and uploads that were
     /// never taken. Where recordings take more room than they may, the oldest of them are deleted too.
     pub async fn clear_old(&self, keep: &Retention) -> Result<Cleared> {
@@ -43,12 +45,13 @@ impl Service {
         if let Some(before) = before(keep.results_days) {
             let mut old = Walk::before(before);
             while let Some(Oldest { what, organization, .. }) = old.next(&self.store).await? {
-                let caller = Service::engine_caller(&organization);
+                let caller = Caller::engine(&organization);
                 let (deleted, count) = match what {
                     What::Result(id) => (self.delete_result(&caller, id).await.map(drop), &mut cleared.results),
-                    What::Call(id) => {
-                        (self.delete_log(&caller, &id.to_string(), false).await.map(drop), &mut cleared.calls)
-                    }
+                    What::Call(id) => (
+                        self.evaluations.delete_log(&caller, &id.to_string(), false).await.map(drop),
+                        &mut cleared.calls,
+                    ),
                 };
                 match deleted {
                     Ok(()) => *count += 1,
@@ -74,8 +77,8 @@ impl Service {
                 && let Some(oldest) = old.next(&self.store).await?
             {
                 let folder = match oldest.what {
-                    What::Result(id) => self.result_folder(id),
-                    What::Call(id) => self.call_folder(id),
+                    What::Result(id) => self.settings.result_folder(id),
+                    What::Call(id) => self.settings.call_folder(id),
                 };
                 let before = size_of(folder.clone()).await?;
                 cleared.recordings += u64::from(self.delete_sound(&oldest).await?);
@@ -95,10 +98,10 @@ impl Service {
 
     /// Deletes what was recorded of a production call; the call says no longer where it came from. False: nothing was there.
     async fn delete_call_recording(&self, organization: &str, call_id: Uuid) -> Result<bool> {
-        if files(&self.call_folder(call_id)).await?.is_empty() {
+        if files(&self.settings.call_folder(call_id)).await?.is_empty() {
             return Ok(false);
         }
-        match self.delete_log(&Service::engine_caller(organization), &call_id.to_string(), true).await {
+        match self.evaluations.delete_log(&Caller::engine(organization), &call_id.to_string(), true).await {
             Ok(_) => Ok(true),
             Err(Error::NotFound(_)) => Ok(false),
             Err(error) => Err(error),
@@ -114,7 +117,7 @@ impl Service {
             db.update(result_id, &row.doc, self.clock.now_ms(), None).await?;
             db.commit().await?;
         }
-        let was_there = remove_files(&self.result_folder(result_id), is_audio).await?;
+        let was_there = remove_files(&self.settings.result_folder(result_id), is_audio).await?;
         Ok(was_linked || was_there)
     }
 }

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::Outbox;
+use super::addresses::{address_uri, address_user, number};
 use crate::clock;
 use crate::error::Result;
 use crate::model::Object;
@@ -16,8 +18,6 @@ use crate::model::status::ResultStatus;
 use crate::model::webhook::{EventType, WebhookDoc};
 use crate::model::webhook_event::{AwaitedHuman, OutboundStarted, ResultEvaluated, SimulationEnded, call_evaluated};
 use crate::queue::outbox::Event;
-use crate::service::Service;
-use crate::service::conversation::inbound_address::{address_uri, address_user, number};
 use crate::store::{Row, Session, to_text};
 
 /// The webhooks of an event, and the folder of its agent.
@@ -26,7 +26,7 @@ struct Audience {
     folder_id: Option<Uuid>,
 }
 
-impl Service {
+impl Outbox {
     /// Tells webhooks that a result has entered CONVERSATION_ENDED.
     pub(in crate::service) async fn tell_ended(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let audience = audience(db, EventType::SimulationEnded, row.doc.body.agent_id, None).await?;

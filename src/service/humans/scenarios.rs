@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use self::graph::Graph;
 pub(in crate::service) use self::graph::Path;
+use super::Humans;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentMode};
@@ -17,7 +18,7 @@ use crate::model::customer::TraitDoc;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::scenario::{Definition, GivenDefinition, ScenarioDoc, ScenarioRecord, ScenarioSpec, SyncSummary};
 use crate::model::time::Timestamp;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::store::{Row, Session};
 
 /// Characters of a name.
@@ -52,7 +53,7 @@ pub struct Validated {
     pub warnings: Vec<String>,
 }
 
-impl Service {
+impl Humans {
     /// Creates a scenario after checking its graph and agents.
     pub async fn create_scenario(&self, caller: &Caller, spec: ScenarioSpec) -> Result<ScenarioRecord> {
         let ScenarioSpec { name, definition, agent_ids, description } = spec;

@@ -1,0 +1,61 @@
+//! What follows from a change and is written in its transaction: events for webhooks, notices, and jobs that look at it.
+//! It changes no result, run or resource beyond what it has told.
+
+pub(super) mod addresses;
+mod events;
+mod incidents;
+pub(super) mod notices;
+
+use std::sync::Arc;
+
+use crate::clock::{self, Clock};
+use crate::error::Result;
+use crate::model::issue::SourceKind;
+use crate::queue::{FinishedJob, SummaryJob};
+use crate::service::{Handles, LiveCalls, Settings};
+use crate::store::Session;
+
+/// Writer of what follows from a change, in its transaction.
+pub struct Outbox {
+    clock: Clock,
+    settings: Arc<Settings>,
+    live: Arc<dyn LiveCalls>,
+    /// True if a language model writes summaries.
+    has_model: bool,
+}
+
+impl Outbox {
+    /// Returns the subject with the handles that it needs.
+    pub(super) fn new(handles: &Handles) -> Outbox {
+        Outbox {
+            clock: handles.clock.clone(),
+            settings: handles.settings.clone(),
+            live: handles.live.clone(),
+            has_model: handles.model.is_some(),
+        }
+    }
+}
+
+impl Outbox {
+    /// Asks for the job that shows a finished conversation to monitors, issues and alerts, once for each evaluation.
+    pub(in crate::service) async fn announce_finished(
+        &self,
+        db: &mut Session,
+        source: SourceKind,
+        source_id: impl ToString,
+    ) -> Result<()> {
+        let now = self.clock.now_ms();
+        let organization = db.organization().to_owned();
+        let job = FinishedJob { organization, source, source_id: source_id.to_string(), serial: now };
+        db.put(&job, now, None).await
+    }
+
+    /// Asks for the summary of a complete run, if there is a language model to write it.
+    pub(in crate::service) async fn ask_for_summary(&self, db: &mut Session, run_id: i64) -> Result<()> {
+        if !self.has_model {
+            return Ok(());
+        }
+        let (organization, serial) = (db.organization().to_owned(), clock::new_id());
+        db.put(&SummaryJob { organization, run_id, serial }, self.clock.now_ms(), None).await
+    }
+}

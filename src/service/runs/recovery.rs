@@ -1,0 +1,40 @@
+//! Start of an engine on a database: work that an earlier one has left, and the signs that this one works.
+
+use super::Runs;
+use crate::error::Result;
+use crate::queue::Queue;
+
+impl Runs {
+    /// Recovers after a restart: conversations in progress when the engine stopped end as SYSTEM_ERROR. Returns their
+    /// number. All other work resumes by its jobs. While another engine uses the database, nothing is taken from it:
+    /// work of a dead engine resumes when its leases expire.
+    pub async fn recover(&self) -> Result<usize> {
+        self.conversations.restore_ended().await?;
+        if !self.store.enter().await? {
+            tracing::info!("another engine uses this database");
+            return self.restore_schedules().await.map(|_| 0);
+        }
+        let interrupted = self.store.system().await?.interrupted().await?;
+        for (organization, id) in &interrupted {
+            self.conversations.break_off(organization, *id).await?;
+        }
+        self.conversations.sweep_moved().await?;
+        Queue::new(self.store.clone(), self.clock.clone()).end_leases().await?;
+        self.restore_schedules().await?;
+        self.store.abandon_running_requests().await?;
+        self.store.admit_others().await?;
+        Ok(interrupted.len())
+    }
+
+    /// Returns the number of jobs that are due and wait for a worker, and the milliseconds since the first was due.
+    pub async fn due_jobs(&self) -> Result<(i64, i64)> {
+        let now = self.clock.now_ms();
+        let (jobs, first_ms) = self.store.org("").read().await?.due_jobs(now).await?;
+        Ok((jobs, first_ms.map_or(0, |first| (now - first).max(0))))
+    }
+
+    /// Makes sure that other engines see that this one works.
+    pub async fn stay(&self) -> Result<()> {
+        self.store.stay().await
+    }
+}
