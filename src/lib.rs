@@ -17,11 +17,9 @@ pub use ringer_judge as judge;
 
 pub use ringer_engine as engine;
 
-pub mod service;
-
-pub mod jobs;
-
-pub mod api;
+pub use ringer_api as api;
+pub use ringer_service as service;
+pub use ringer_service::jobs;
 
 pub mod agent;
 

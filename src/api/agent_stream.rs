@@ -12,6 +12,10 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use hyper_util::rt::TokioIo;
+use ringer_base::error::Error;
+use ringer_base::tasks::to_its_end;
+use ringer_service::jobs::{AgentStreams, StreamRefusal};
+use ringer_transport::websocket::link::{Duplex, Link, socket_config};
 use serde_json::json;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -20,10 +24,6 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::Server;
 use super::client_limits::CameFrom;
 use super::response::JSON;
-use crate::error::Error;
-use crate::jobs::{AgentStreams, StreamRefusal};
-use crate::tasks::to_its_end;
-use crate::transport::websocket::link::{Duplex, Link, socket_config};
 
 /// Pattern of the route.
 pub(super) const PATH: &str = "/v1/agent-stream/{token}";

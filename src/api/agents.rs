@@ -1,20 +1,20 @@
 //! Routes of agents, their folders and signing keys, and of the platforms' credentials.
 
 use axum::http::Method;
+use ringer_base::error::Result;
+use ringer_model::Object;
+use ringer_model::agent::{AgentRecord, AgentSpec};
+use ringer_model::folder::{FolderRecord, FolderSpec, MoveAgent};
+use ringer_model::id::IdString;
+use ringer_model::integration::IntegrationSpec;
+use ringer_model::patch::Patch;
+use ringer_service::{AgentAdded, AgentMoved, AgentUpdated, FolderDeleted, SigningKey};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, put_route, with_tag};
-use crate::error::Result;
-use crate::model::Object;
-use crate::model::agent::{AgentRecord, AgentSpec};
-use crate::model::folder::{FolderRecord, FolderSpec, MoveAgent};
-use crate::model::id::IdString;
-use crate::model::integration::IntegrationSpec;
-use crate::model::patch::Patch;
-use crate::service::{AgentAdded, AgentMoved, AgentUpdated, FolderDeleted, SigningKey};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, put_route, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct AgentPath {

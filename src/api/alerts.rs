@@ -1,15 +1,15 @@
 //! Routes of alerts.
 
+use ringer_base::error::Result;
+use ringer_model::alert::{AlertRecord, AlertSpec};
+use ringer_model::patch::Patch;
+use ringer_service::{AlertDeleted, AlertPage, ViolationPage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
-use crate::api::paging::PageQuery;
-use crate::error::Result;
-use crate::model::alert::{AlertRecord, AlertSpec};
-use crate::model::patch::Patch;
-use crate::service::{AlertDeleted, AlertPage, ViolationPage};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
+use crate::paging::PageQuery;
 
 #[derive(Deserialize, JsonSchema)]
 struct AlertPath {

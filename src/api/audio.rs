@@ -9,14 +9,14 @@ use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_T
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::stream;
+use ringer_base::error::{Error, Result};
 use ringer_media::clip::wav;
 use ringer_media::pcm;
 use sha2::{Digest, Sha256};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
-use crate::api::validators::EntityTag;
-use crate::error::{Error, Result};
+use crate::validators::EntityTag;
 
 /// Bytes of a file that are read at once; a multiple of a stereo frame.
 const PIECE_BYTES: u64 = 64 * 1024;
@@ -239,9 +239,10 @@ fn mono_header(rate_hz: u32, data_bytes: u64) -> [u8; wav::HEADER_BYTES] {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use axum::body::to_bytes;
     use axum::http::header::{ETAG, IF_NONE_MATCH, IF_RANGE};
+
+    use super::*;
 
     const FRAMES: i16 = 30_000;
 

@@ -1,14 +1,14 @@
 //! Routes of the declarative push and pull.
 
+use ringer_base::error::Result;
+use ringer_model::bundle::{Bundle, Pushed, RootType};
+use ringer_model::run::{QueueAnswer, RunSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, with_tag};
-use crate::api::runs::RESULTS;
-use crate::error::Result;
-use crate::model::bundle::{Bundle, Pushed, RootType};
-use crate::model::run::{QueueAnswer, RunSettings};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, get, post, with_tag};
+use crate::runs::RESULTS;
 
 #[derive(Deserialize, JsonSchema)]
 struct RootPath {

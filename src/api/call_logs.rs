@@ -1,13 +1,13 @@
 //! Routes of call logs: production calls that are evaluated.
 
+use ringer_base::error::Result;
+use ringer_model::call_log::{CallLogRecord, CallRequest, UpdateLogSpec};
+use ringer_model::patch::Patch;
+use ringer_service::{CallLogPage, CallLogQuery, CallQueued, LogDeleted, LogUpdated, LogsDeleted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
-use crate::error::Result;
-use crate::model::call_log::{CallLogRecord, CallRequest, UpdateLogSpec};
-use crate::model::patch::Patch;
-use crate::service::{CallLogPage, CallLogQuery, CallQueued, LogDeleted, LogUpdated, LogsDeleted};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct AgentPath {

@@ -9,9 +9,8 @@ use axum::body::{Body, Bytes};
 use axum::http::{Extensions, HeaderMap};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
+use ringer_base::config::network_of;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use crate::config::network_of;
 
 /// Address that a connection came from.
 #[derive(Copy, Clone, Debug)]

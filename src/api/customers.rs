@@ -1,16 +1,16 @@
 //! Routes of customer personas, customer traits and communities.
 
+use ringer_base::error::Result;
+use ringer_model::customer::{
+    CommunityRecord, CommunitySpec, PersonaChange, PersonaDoc, PersonaRecord, TraitDoc, TraitRecord,
+};
+use ringer_model::patch::Patch;
+use ringer_service::{CommunityList, TraitDeleted, TraitList};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
-use crate::error::Result;
-use crate::model::customer::{
-    CommunityRecord, CommunitySpec, PersonaChange, PersonaDoc, PersonaRecord, TraitDoc, TraitRecord,
-};
-use crate::model::patch::Patch;
-use crate::service::{CommunityList, TraitDeleted, TraitList};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct PersonaPath {

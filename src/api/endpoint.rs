@@ -7,18 +7,18 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use futures_util::future::BoxFuture;
+use ringer_base::error::{Error, Result};
+use ringer_model::api_key::Scope;
+use ringer_service::{Caller, PageDoor, Service};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::health::{HealthCache, Probe, SampleAgent};
-use crate::api::response::{Answer, Described};
-use crate::api::upload::Upload;
-use crate::error::{Error, Result};
-use crate::model::api_key::Scope;
-use crate::service::{Caller, PageDoor, Service};
+use crate::health::{HealthCache, Probe, SampleAgent};
+use crate::response::{Answer, Described};
+use crate::upload::Upload;
 
 /// Context of a handler: the service, the caller, and what came with the request.
 #[derive(Clone)]

@@ -11,14 +11,13 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
+use ringer_base::error::{Error, Result};
+use ringer_engine::{Calls, Engine, Histogram, LineReport, Standing, lateness};
+use ringer_service::Refusals;
 
-use crate::api::Setup;
-use crate::api::endpoint::{Ctx, Endpoint, In, get, with_tag};
-use crate::api::response::{Figures, OPENMETRICS, respond};
-use crate::engine::lateness;
-use crate::engine::{Calls, Engine, Histogram, LineReport, Standing};
-use crate::error::{Error, Result};
-use crate::service::Refusals;
+use crate::Setup;
+use crate::endpoint::{Ctx, Endpoint, In, get, with_tag};
+use crate::response::{Figures, OPENMETRICS, respond};
 
 pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     let engine = setup.engine.clone();

@@ -1,12 +1,13 @@
 //! Routes that generate: Digital Humans, and drafts that are not stored.
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, post, with_tag};
-use crate::error::Result;
-use crate::model::generate::{GenerateSpec, Generated};
-use crate::model::test_scenario::{
+use ringer_base::error::Result;
+use ringer_model::generate::{GenerateSpec, Generated};
+use ringer_model::test_scenario::{
     GraphAsked, MoveAsked, PersonasAsked, PersonasMade, RegenAsked, ScenariosAsked, ScenariosMade, ValuesAsked,
 };
-use crate::service::{GraphMade, ValuesMade};
+use ringer_service::{GraphMade, ValuesMade};
+
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, post, with_tag};
 
 type Body<B> = In<Nothing, Nothing, B>;
 

@@ -6,13 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use ringer_base::error::{Error, Result};
+use ringer_base::tasks::Tasks;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::timeout;
-
-use crate::error::{Error, Result};
-use crate::tasks::Tasks;
 
 /// The parts that a call needs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -4,8 +4,8 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, REFERRER_
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 
-use crate::api::Server;
-use crate::api::response::detail;
+use crate::Server;
+use crate::response::detail;
 
 /// Policy of all that a browser may load and do on the page.
 const POLICY: &str = "default-src 'self'; media-src 'self' blob:; img-src 'self' data:; object-src 'none'; \

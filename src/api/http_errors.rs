@@ -5,11 +5,11 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use ringer_base::clock;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::api::response::JSON;
-use crate::clock;
+use crate::response::JSON;
 
 /// A stream on which refusals of the HTTP layer get a body.
 pub struct Worded<S> {

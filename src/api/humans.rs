@@ -1,15 +1,15 @@
 //! Routes of Digital Humans.
 
+use ringer_base::error::Result;
+use ringer_model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
+use ringer_model::patch::Patch;
+use ringer_model::schema::ALIASES;
+use ringer_service::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, PAGE_SIZES};
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
-use crate::error::Result;
-use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
-use crate::model::patch::Patch;
-use crate::model::schema::ALIASES;
-use crate::service::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, PAGE_SIZES};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct HumanPath {

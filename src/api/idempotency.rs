@@ -13,17 +13,17 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
+use ringer_base::error::Error;
+use ringer_model::validation_error::{Problem, Step, ValidationErrors};
+use ringer_store::idempotency::{Carried, IN_PROGRESS, RequestKey, Seen};
+use ringer_syntax::json::Json;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use crate::api::Server;
-use crate::api::endpoint::{Ctx, Endpoint};
-use crate::api::response::{self, detail, refusal};
-use crate::error::Error;
-use crate::model::validation_error::{Problem, Step, ValidationErrors};
-use crate::store::idempotency::{Carried, IN_PROGRESS, RequestKey, Seen};
-use ringer_syntax::json::Json;
+use crate::endpoint::{Ctx, Endpoint};
+use crate::response::{detail, refusal};
+use crate::{Server, response};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");

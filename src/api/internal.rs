@@ -1,15 +1,15 @@
 //! Routes that a scheduler service calls, with the internal token.
 
 use axum::http::StatusCode;
+use ringer_base::error::Result;
+use ringer_model::id::IdString;
+use ringer_model::run::Accepted;
+use ringer_service::{AutosyncAccepted, AutosyncTarget, RunAccepted, SpendAllowed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, with_tag};
-use crate::error::Result;
-use crate::model::id::IdString;
-use crate::model::run::Accepted;
-use crate::service::{AutosyncAccepted, AutosyncTarget, RunAccepted, SpendAllowed};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, get, post, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct AgentPath {

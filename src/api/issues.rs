@@ -1,14 +1,14 @@
 //! Routes of issues.
 
 use axum::http::Method;
+use ringer_base::error::Result;
+use ringer_model::issue::{IssueDetail, IssueQuery, IssueRecord, TriageSpec};
+use ringer_model::patch::Patch;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, endpoint, get, with_tag};
-use crate::error::Result;
-use crate::model::issue::{IssueDetail, IssueQuery, IssueRecord, TriageSpec};
-use crate::model::patch::Patch;
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, endpoint, get, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct IssuePath {

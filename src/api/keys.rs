@@ -1,13 +1,13 @@
 //! Routes of API keys.
 
 use axum::http::StatusCode;
+use ringer_base::error::Result;
+use ringer_model::api_key::{CreateKeyIn, KeyOut};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
-use crate::api::response::Empty;
-use crate::error::Result;
-use crate::model::api_key::{CreateKeyIn, KeyOut};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
+use crate::response::Empty;
 
 #[derive(Deserialize, JsonSchema)]
 struct KeyPath {

@@ -12,13 +12,13 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, stream};
+use ringer_base::error::{Error, Result};
+use ringer_store::events::Feed;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::api::endpoint::Ctx;
-use crate::error::{Error, Result};
-use crate::events::Feed;
+use crate::endpoint::Ctx;
 
 /// Time between looks at the store when nothing announces a change.
 const LOOK_EVERY: Duration = Duration::from_secs(3);

@@ -1,14 +1,14 @@
 //! Routes of custom metrics.
 
+use ringer_base::error::Result;
+use ringer_model::custom_metric::{CustomMetricRecord, CustomMetricSpec, CustomMetricUpdates};
+use ringer_model::patch::Patch;
+use ringer_service::{DraftMetrics, MetricDrafts, MetricPage, MetricsDeleted, MetricsUpdated};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
-use crate::error::Result;
-use crate::model::custom_metric::{CustomMetricRecord, CustomMetricSpec, CustomMetricUpdates};
-use crate::model::patch::Patch;
-use crate::service::{DraftMetrics, MetricDrafts, MetricPage, MetricsDeleted, MetricsUpdated};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct MetricPath {

@@ -1,15 +1,15 @@
 //! Routes of uptime monitors.
 
+use ringer_base::error::Result;
+use ringer_model::monitor::{MonitorRecord, MonitorSpec};
+use ringer_model::patch::Patch;
+use ringer_service::{MonitorDeleted, MonitorPage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
-use crate::api::paging::PageQuery;
-use crate::error::Result;
-use crate::model::monitor::{MonitorRecord, MonitorSpec};
-use crate::model::patch::Patch;
-use crate::service::{MonitorDeleted, MonitorPage};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
+use crate::paging::PageQuery;
 
 #[derive(Deserialize, JsonSchema)]
 struct MonitorPath {

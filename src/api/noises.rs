@@ -1,14 +1,14 @@
 //! Routes of uploaded background noises.
 
 use axum::http::Method;
+use ringer_base::error::Result;
+use ringer_model::noise::{NoiseName, NoiseRecord};
+use ringer_service::{NoiseDeleted, NoiseSource};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, with_tag};
-use crate::error::Result;
-use crate::model::noise::{NoiseName, NoiseRecord};
-use crate::service::{NoiseDeleted, NoiseSource};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct NoisePath {

@@ -11,19 +11,18 @@ mod tags;
 use std::collections::BTreeSet;
 
 use axum::http::Method;
+use ringer_model::schema;
+use ringer_model::schema::{ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, OPEN, PATCH, PLAIN, RULES, TAG_DEFAULT, UNLESS};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
-use crate::api::endpoint::Endpoint;
-use crate::api::idempotency;
-use crate::api::openapi::ids::operation_id;
-use crate::api::openapi::links::Maker;
-use crate::api::openapi::plain::{Side, simplify};
-use crate::api::pipeline::Ready;
-use crate::api::response::{EVENTS, JSON, OPENMETRICS, XML};
-use crate::model::schema::{
-    self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, OPEN, PATCH, PLAIN, RULES, TAG_DEFAULT, UNLESS,
-};
+use crate::endpoint::Endpoint;
+use crate::idempotency;
+use crate::openapi::ids::operation_id;
+use crate::openapi::links::Maker;
+use crate::openapi::plain::{Side, simplify};
+use crate::pipeline::Ready;
+use crate::response::{EVENTS, JSON, OPENMETRICS, XML};
 
 /// Version of the interface.
 pub const VERSION: &str = "0.1.0";

@@ -31,7 +31,7 @@ pub(super) async fn pack(response: Response) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let Ok(bytes) = to_bytes(body, MOST_BYTES).await else {
-        return crate::api::response::detail(StatusCode::INTERNAL_SERVER_ERROR, "The answer is too long");
+        return crate::response::detail(StatusCode::INTERNAL_SERVER_ERROR, "The answer is too long");
     };
     if bytes.len() < LEAST_BYTES {
         return Response::from_parts(parts, Body::from(bytes));

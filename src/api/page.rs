@@ -9,22 +9,20 @@ use axum::http::header::CONTENT_DISPOSITION;
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::any;
+use ringer_base::error::{Error, Result};
+use ringer_model::api_key::KeyOut;
+use ringer_model::review::ReviewRequest;
+use ringer_service::{Ladder, Reviewed, Reviews, RunPage, RunQuery, TurnList};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::api::Server;
-use crate::api::audio;
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put_route, with_tag};
-use crate::api::host::{is_served, misdirection, protect};
-use crate::api::page_file::{ASSETS, SHELL, call_page};
-use crate::api::response::{self, Document, HTML, JSON, PCAPNG, Packets, Page, Stream, respond};
-use crate::api::validators::EntityTag;
-use crate::api::{packed, run_live};
-use crate::error::{Error, Result};
-use crate::model::api_key::KeyOut;
-use crate::model::review::ReviewRequest;
-use crate::service::{Ladder, Reviewed, Reviews, RunPage, RunQuery, TurnList};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put_route, with_tag};
+use crate::host::{is_served, misdirection, protect};
+use crate::page_file::{ASSETS, SHELL, call_page};
+use crate::response::{Document, HTML, JSON, PCAPNG, Packets, Page, Stream, respond};
+use crate::validators::EntityTag;
+use crate::{Server, audio, packed, response, run_live};
 
 /// Paths at which the page shows something; the page itself reads the path.
 const VIEWS: [&str; 7] = ["/", "/runs/{id}", "/results/{id}", "/call", "/agents", "/agents/{id}", "/simulations/{id}"];

@@ -2,10 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ringer_service::CallFile;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-
-use crate::service::CallFile;
 
 /// A file of the page.
 pub(super) struct Asset {

@@ -1,12 +1,12 @@
 //! Routes of phone numbers.
 
+use ringer_base::error::Result;
+use ringer_model::phone_number::{AddNumberSpec, NumberRecord};
+use ringer_service::{NumberAdded, NumberReleased};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
-use crate::error::Result;
-use crate::model::phone_number::{AddNumberSpec, NumberRecord};
-use crate::service::{NumberAdded, NumberReleased};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct NumberPath {

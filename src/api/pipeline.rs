@@ -14,32 +14,29 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use percent_encoding::percent_decode_str;
+use ringer_base::clock;
+use ringer_base::error::Error;
+use ringer_model::api_key::Scope;
+use ringer_model::schema::Node;
+use ringer_model::validate::{Source, validate};
+use ringer_model::validation_error::{Problem, Step, ValidationErrors};
+use ringer_service::Caller;
+use ringer_syntax::json;
+use ringer_syntax::json::Json;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 use tokio::time::timeout;
 use tracing::Instrument;
 use url::form_urlencoded;
 
-use crate::api::Server;
-use crate::api::client_limits::{Unread, client_of};
-use crate::api::endpoint::{Ctx, Endpoint};
-use crate::api::host::{is_served, misdirection};
-use crate::api::idempotency::{self, Call};
-use crate::api::packed;
-use crate::api::rate::Quota;
-use crate::api::response::{
-    detail, key_refusal, no_method, options, refusal, respond, scope_missing, too_large, too_slow,
-};
-use crate::api::upload::{self, Upload};
-use crate::clock;
-use crate::error::Error;
-use crate::model::api_key::Scope;
-use crate::model::schema::Node;
-use crate::model::validate::{Source, validate};
-use crate::model::validation_error::{Problem, Step, ValidationErrors};
-use crate::service::Caller;
-use ringer_syntax::json;
-use ringer_syntax::json::Json;
+use crate::client_limits::{Unread, client_of};
+use crate::endpoint::{Ctx, Endpoint};
+use crate::host::{is_served, misdirection};
+use crate::idempotency::Call;
+use crate::rate::Quota;
+use crate::response::{detail, key_refusal, no_method, options, refusal, respond, scope_missing, too_large, too_slow};
+use crate::upload::Upload;
+use crate::{Server, idempotency, packed, upload};
 
 /// Most characters of a body of the wrong content type that the error shows.
 const SHOWN_CHARS: usize = 1000;
@@ -380,7 +377,7 @@ async fn check(ready: &Ready, parts: &Parts, bytes: &Bytes) -> Result<([Value; 3
 }
 
 fn unprocessable(issues: &ValidationErrors) -> Response {
-    respond(StatusCode::UNPROCESSABLE_ENTITY, crate::api::response::JSON, issues.body())
+    respond(StatusCode::UNPROCESSABLE_ENTITY, crate::response::JSON, issues.body())
 }
 
 /// Returns the value of the body. Text of another content type becomes a string, which fails where an object is due.

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::api::endpoint::Endpoint;
-use crate::api::response::{JSON, respond};
+use crate::endpoint::Endpoint;
+use crate::response::{JSON, respond};
 
 /// Most buckets that are kept; above it full ones are dropped, which changes nothing for their keys.
 const MAX_BUCKETS: usize = 10_000;

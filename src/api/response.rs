@@ -4,14 +4,13 @@ use axum::body::Body;
 use axum::http::header::{ALLOW, CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
+use ringer_base::error::{Error, Result};
+use ringer_model::api_key::Scope;
+use ringer_model::transcript::Transcript;
+use ringer_service::Peaks;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value, json};
-
-use crate::error::{Error, Result};
-use crate::model::api_key::Scope;
-use crate::model::transcript::Transcript;
-use crate::service::Peaks;
 
 /// A value that a handler may return.
 pub trait Answer: Send {

@@ -2,23 +2,23 @@
 //! recordings.
 
 use axum::http::{HeaderValue, StatusCode};
+use ringer_base::error::{Error, Result};
+use ringer_model::format::{AudioFormat, Channel, ScriptFormat, StepFormat};
+use ringer_model::result::{ResultRecord, UpdateResultSpec};
+use ringer_model::schema::one_of;
+use ringer_service::{
+    ConversationsEnded, HungUp, Packing, ReEvaluation, ResultDeleted, ResultUpdated, Timeline, Track, Zoom,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::audio::{self, View};
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
-use crate::api::live;
-use crate::api::page_file::small;
-use crate::api::response::{
+use crate::audio::View;
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
+use crate::page_file::small;
+use crate::response::{
     Answer, Archive, Audio, FLAC, OCTETS, OGG, Outline, Script, Stream, TAR, TEXT, VTT, WAV, respond,
 };
-use crate::error::{Error, Result};
-use crate::model::format::{AudioFormat, Channel, ScriptFormat, StepFormat};
-use crate::model::result::{ResultRecord, UpdateResultSpec};
-use crate::model::schema::one_of;
-use crate::service::{
-    ConversationsEnded, HungUp, Packing, ReEvaluation, ResultDeleted, ResultUpdated, Timeline, Track, Zoom,
-};
+use crate::{audio, live};
 
 #[derive(Deserialize, JsonSchema)]
 struct ResultPath {

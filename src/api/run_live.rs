@@ -7,14 +7,14 @@ use std::time::Duration;
 use axum::response::Response;
 use axum::response::sse::Event;
 use futures_util::stream;
+use ringer_base::error::Result;
+use ringer_model::status::RunStatus;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::api::endpoint::Ctx;
-use crate::api::live::{changed, event_stream, last_seen, piece, still_here};
-use crate::error::Result;
-use crate::model::status::RunStatus;
+use crate::endpoint::Ctx;
+use crate::live::{changed, event_stream, last_seen, piece, still_here};
 
 /// Time between looks at the store when nothing announces a change.
 const LOOK_EVERY: Duration = Duration::from_secs(3);

@@ -1,17 +1,17 @@
 //! Routes of runs.
 
 use axum::http::StatusCode;
+use ringer_base::error::{Error, Result};
+use ringer_model::format::ExportFormat;
+use ringer_model::run::{QueueAnswer, QueueRequest, RunItem};
+use ringer_model::schema::one_of;
+use ringer_model::text::{SmsQueueSpec, TextQueueSpec};
+use ringer_service::{RunCancelled, RunDeleted, RunResults, SmsQueued};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
-use crate::api::response::{CSV, JSON, Table, XML, respond};
-use crate::error::{Error, Result};
-use crate::model::format::ExportFormat;
-use crate::model::run::{QueueAnswer, QueueRequest, RunItem};
-use crate::model::schema::one_of;
-use crate::model::text::{SmsQueueSpec, TextQueueSpec};
-use crate::service::{RunCancelled, RunDeleted, RunResults, SmsQueued};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
+use crate::response::{CSV, JSON, Table, XML, respond};
 
 #[derive(Deserialize, JsonSchema)]
 struct SimulationPath {

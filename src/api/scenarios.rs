@@ -1,13 +1,13 @@
 //! Routes of scenarios; each answers under its old name as well.
 
+use ringer_base::error::Result;
+use ringer_model::patch::Patch;
+use ringer_model::scenario::{GivenDefinition, ScenarioChange, ScenarioRecord, ScenarioSpec};
+use ringer_service::{ScenarioDeleted, ScenarioList, Validated};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
-use crate::error::Result;
-use crate::model::patch::Patch;
-use crate::model::scenario::{GivenDefinition, ScenarioChange, ScenarioRecord, ScenarioSpec};
-use crate::service::{ScenarioDeleted, ScenarioList, Validated};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct ScenarioPath {

@@ -1,12 +1,12 @@
 //! Routes of schedules.
 
+use ringer_base::error::Result;
+use ringer_model::schedule::{CreateCronJobRequest, ScheduleAdded, ScheduleRecord, UpdateCronJobRequest};
+use ringer_service::{ScheduleDeleted, ScheduleList};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
-use crate::error::Result;
-use crate::model::schedule::{CreateCronJobRequest, ScheduleAdded, ScheduleRecord, UpdateCronJobRequest};
-use crate::service::{ScheduleDeleted, ScheduleList};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct SchedulePath {

@@ -10,15 +10,15 @@ use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use ringer_base::tasks::Tasks;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::client_limits::{CameFrom, ConnectionLimits, Connections};
-use crate::api::http_errors::Worded;
-use crate::tasks::Tasks;
+use crate::client_limits::{CameFrom, ConnectionLimits, Connections};
+use crate::http_errors::Worded;
 
 /// Time to wait when there is no file handle for another connection.
 const PAUSE: Duration = Duration::from_millis(200);

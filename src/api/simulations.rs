@@ -1,13 +1,13 @@
 //! Routes of simulations.
 
+use ringer_base::error::Result;
+use ringer_model::simulation::{SimulationRecord, SimulationSummary};
+use ringer_model::simulation_body::{NewSimulation, SimulationChange};
+use ringer_service::{Message, SimulationAdded, SimulationDeleted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
-use crate::error::Result;
-use crate::model::simulation::{SimulationRecord, SimulationSummary};
-use crate::model::simulation_body::{NewSimulation, SimulationChange};
-use crate::service::{Message, SimulationAdded, SimulationDeleted};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct SimulationPath {

@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use axum::http::StatusCode;
+use ringer_base::clock;
+use ringer_base::error::Result;
+use ringer_engine::{Engine, LineReport, LineStanding, Standing};
+use ringer_model::time::Timestamp;
+use ringer_service::Service;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::api::Setup;
-use crate::api::endpoint::{Ctx, Endpoint, In, get, with_tag};
-use crate::api::health::{Part, PartStatus, Parts, Probe};
-use crate::api::host::protect;
-use crate::api::response::{Document, HTML, JSON, Page, respond};
-use crate::clock;
-use crate::engine::{Engine, LineReport, LineStanding, Standing};
-use crate::error::Result;
-use crate::model::time::Timestamp;
-use crate::service::Service;
+use crate::Setup;
+use crate::endpoint::{Ctx, Endpoint, In, get, with_tag};
+use crate::health::{Part, PartStatus, Parts, Probe};
+use crate::host::protect;
+use crate::response::{Document, HTML, JSON, Page, respond};
 
 const DOCS: &str = include_str!("../../web/docs.html");
 

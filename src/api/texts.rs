@@ -1,12 +1,13 @@
 //! Routes of text conversations.
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, post, with_tag};
-use crate::config::Sms;
-use crate::error::Result;
-use crate::model::Object;
-use crate::model::run::Accepted;
-use crate::model::schema::{Field, Kind, Node};
-use crate::model::text::{AgentMessage, MessageTaken, Turn, TurnSpec};
+use ringer_base::config::Sms;
+use ringer_base::error::Result;
+use ringer_model::Object;
+use ringer_model::run::Accepted;
+use ringer_model::schema::{Field, Kind, Node};
+use ringer_model::text::{AgentMessage, MessageTaken, Turn, TurnSpec};
+
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, post, with_tag};
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![

@@ -7,9 +7,8 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use futures_util::stream;
 use multer::Multipart;
+use ringer_model::Object;
 use serde_json::Value;
-
-use crate::model::Object;
 
 /// Name of the part that holds the file.
 const FILE: &str = "file";

@@ -1,15 +1,15 @@
 //! Routes of agent versions and labels. Everything under `/versions` also answers under `/prompts`, for old callers.
 
+use ringer_base::error::Result;
+use ringer_model::agent_version::{
+    LabelRecord, LabelSpec, LabelsSpec, LabelsTaken, VersionName, VersionRecord, VersionSpec,
+};
+use ringer_service::{LabelDeleted, VersionDeleted, VersionLabels};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
-use crate::error::Result;
-use crate::model::agent_version::{
-    LabelRecord, LabelSpec, LabelsSpec, LabelsTaken, VersionName, VersionRecord, VersionSpec,
-};
-use crate::service::{LabelDeleted, VersionDeleted, VersionLabels};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct AgentPath {

@@ -1,14 +1,14 @@
 //! Routes of webhooks and their signing keys.
 
+use ringer_base::error::Result;
+use ringer_model::patch::Patch;
+use ringer_model::webhook::{WebhookRecord, WebhookSpec};
+use ringer_service::{DeliveryPage, SigningKey, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
-use crate::error::Result;
-use crate::model::patch::Patch;
-use crate::model::webhook::{WebhookRecord, WebhookSpec};
-use crate::service::{DeliveryPage, SigningKey, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct WebhookPath {

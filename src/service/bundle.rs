@@ -5,13 +5,14 @@ pub(super) mod push;
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
-use crate::provider::post::Poster;
-use crate::service::humans::Humans;
-use crate::service::library::Library;
-use crate::service::runs::Runs;
-use crate::service::{Handles, Settings};
-use crate::store::Store;
+use ringer_base::clock::Clock;
+use ringer_base::post::Poster;
+use ringer_store::Store;
+
+use crate::humans::Humans;
+use crate::library::Library;
+use crate::runs::Runs;
+use crate::{Handles, Settings};
 
 /// Definitions of a suite, pushed and pulled.
 pub struct Bundles {

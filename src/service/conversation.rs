@@ -24,10 +24,11 @@ pub(super) mod waiting;
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
-use crate::service::outbox::Outbox;
-use crate::service::{Handles, LiveCalls, Settings};
-use crate::store::Store;
+use ringer_base::clock::Clock;
+use ringer_store::Store;
+
+use crate::outbox::Outbox;
+use crate::{Handles, LiveCalls, Settings};
 
 /// Conversations of results: states, addresses, records and privacy.
 pub struct Conversations {

@@ -11,13 +11,14 @@ pub(super) mod yielding;
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
-use crate::provider::post::Poster;
-use crate::service::conversation::Conversations;
-use crate::service::library::Library;
-use crate::service::outbox::Outbox;
-use crate::service::{Handles, LiveCalls, Settings};
-use crate::store::Store;
+use ringer_base::clock::Clock;
+use ringer_base::post::Poster;
+use ringer_store::Store;
+
+use crate::conversation::Conversations;
+use crate::library::Library;
+use crate::outbox::Outbox;
+use crate::{Handles, LiveCalls, Settings};
 
 /// Evaluations of results and of production calls.
 pub struct Evaluations {

@@ -6,11 +6,12 @@ pub(super) mod generate;
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::provider::LanguageModel;
-use crate::service::humans::Humans;
-use crate::service::{Handles, Settings};
-use crate::store::Store;
+use ringer_base::error::{Error, Result};
+use ringer_provider::LanguageModel;
+use ringer_store::Store;
+
+use crate::humans::Humans;
+use crate::{Handles, Settings};
 
 /// Digital Humans, scenarios and metrics that are drafted.
 pub struct Generation {

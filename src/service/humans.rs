@@ -5,30 +5,31 @@ pub(super) mod scenarios;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use ringer_base::clock;
+use ringer_base::clock::Clock;
+use ringer_base::error::{Error, Result};
+use ringer_base::post::Poster;
 use ringer_media::seed::Seed;
+use ringer_model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
+use ringer_model::noise::NoiseDoc;
+use ringer_model::result::ResultDoc;
+use ringer_model::scenario::ScenarioDoc;
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::ResultStatus;
+use ringer_model::time::Timestamp;
+use ringer_model::{Object, Page};
+use ringer_store::{Resource, Row, Session, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::clock::{self, Clock};
-use crate::error::{Error, Result};
-use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
-use crate::model::noise::NoiseDoc;
-use crate::model::result::ResultDoc;
-use crate::model::scenario::ScenarioDoc;
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::ResultStatus;
-use crate::model::time::Timestamp;
-use crate::model::{Object, Page};
-use crate::provider::post::Poster;
-use crate::service::conversation::Conversations;
-use crate::service::library::field_rules::apply_patch;
-use crate::service::library::human_rules::always_on::check_always_on;
-use crate::service::library::simulations::check_journeys;
-use crate::service::library::{field_rules, human_rules, names};
-use crate::service::{Caller, Handles, LiveCalls, Settings};
-use crate::store::{Resource, Row, Session, Store};
+use crate::conversation::Conversations;
+use crate::library::field_rules::apply_patch;
+use crate::library::human_rules::always_on::check_always_on;
+use crate::library::simulations::check_journeys;
+use crate::library::{field_rules, human_rules, names};
+use crate::{Caller, Handles, LiveCalls, Settings};
 
 /// Rows that a page of Digital Humans may have.
 pub const PAGE_SIZES: RangeInclusive<i64> = 1..=100;
@@ -307,7 +308,7 @@ impl Humans {
 
     /// Lays the given fields over a Digital Human, checks what comes out and stores it when it differs; true then. `links` are all
     /// simulations that it is going to be part of, where they change.
-    pub(in crate::service) async fn amend_human(
+    pub(crate) async fn amend_human(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -345,7 +346,7 @@ impl Humans {
     }
 
     /// Creates a Digital Human as [`Humans::create_digital_human`] does, inside a larger transaction.
-    pub(in crate::service) async fn make_human(
+    pub(crate) async fn make_human(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -415,7 +416,7 @@ impl Humans {
 }
 
 /// Returns the row, with the answer that a Digital Human of another organization gets.
-pub(in crate::service) async fn owned(db: &mut Session, id: i64) -> Result<Row<DigitalHumanSpec>> {
+pub(crate) async fn owned(db: &mut Session, id: i64) -> Result<Row<DigitalHumanSpec>> {
     if let Some(row) = db.find(id).await? {
         return Ok(row);
     }

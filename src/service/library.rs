@@ -19,11 +19,12 @@ pub(super) mod versions;
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
-use crate::provider::post::Poster;
-use crate::service::outbox::Outbox;
-use crate::service::{Handles, Settings};
-use crate::store::Store;
+use ringer_base::clock::Clock;
+use ringer_base::post::Poster;
+use ringer_store::Store;
+
+use crate::outbox::Outbox;
+use crate::{Handles, Settings};
 
 /// Resources that users create, read, change and delete.
 pub struct Library {

@@ -8,12 +8,14 @@ pub(super) mod notices;
 
 use std::sync::Arc;
 
-use crate::clock::{self, Clock};
-use crate::error::Result;
-use crate::model::issue::SourceKind;
-use crate::queue::{FinishedJob, SummaryJob};
-use crate::service::{Handles, LiveCalls, Settings};
-use crate::store::Session;
+use ringer_base::clock;
+use ringer_base::clock::Clock;
+use ringer_base::error::Result;
+use ringer_model::issue::SourceKind;
+use ringer_store::Session;
+use ringer_store::queue::{FinishedJob, SummaryJob};
+
+use crate::{Handles, LiveCalls, Settings};
 
 /// Writer of what follows from a change, in its transaction.
 pub struct Outbox {
@@ -38,7 +40,7 @@ impl Outbox {
 
 impl Outbox {
     /// Asks for the job that shows a finished conversation to monitors, issues and alerts, once for each evaluation.
-    pub(in crate::service) async fn announce_finished(
+    pub(crate) async fn announce_finished(
         &self,
         db: &mut Session,
         source: SourceKind,
@@ -51,7 +53,7 @@ impl Outbox {
     }
 
     /// Asks for the summary of a complete run, if there is a language model to write it.
-    pub(in crate::service) async fn ask_for_summary(&self, db: &mut Session, run_id: i64) -> Result<()> {
+    pub(crate) async fn ask_for_summary(&self, db: &mut Session, run_id: i64) -> Result<()> {
         if !self.has_model {
             return Ok(());
         }

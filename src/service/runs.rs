@@ -21,14 +21,15 @@ pub(super) mod turn_list;
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
-use crate::provider::LanguageModel;
-use crate::service::conversation::Conversations;
-use crate::service::evaluation::Evaluations;
-use crate::service::outbox::Outbox;
-use crate::service::runs::send_text::Talks;
-use crate::service::{Handles, LiveCalls, Settings};
-use crate::store::Store;
+use ringer_base::clock::Clock;
+use ringer_provider::LanguageModel;
+use ringer_store::Store;
+
+use crate::conversation::Conversations;
+use crate::evaluation::Evaluations;
+use crate::outbox::Outbox;
+use crate::runs::send_text::Talks;
+use crate::{Handles, LiveCalls, Settings};
 
 /// Runs and their results.
 pub struct Runs {

@@ -9,13 +9,14 @@ pub(super) mod webhooks;
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
-use crate::provider::post::Poster;
-use crate::service::conversation::Conversations;
-use crate::service::outbox::Outbox;
-use crate::service::runs::Runs;
-use crate::service::{Handles, LiveCalls, Settings};
-use crate::store::Store;
+use ringer_base::clock::Clock;
+use ringer_base::post::Poster;
+use ringer_store::Store;
+
+use crate::conversation::Conversations;
+use crate::outbox::Outbox;
+use crate::runs::Runs;
+use crate::{Handles, LiveCalls, Settings};
 
 /// Monitors, alerts, issues, notifications and webhooks.
 pub struct Watching {

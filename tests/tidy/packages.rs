@@ -13,7 +13,7 @@ struct Package {
 }
 
 /// The packages below the root package, in their order.
-const PACKAGES: [Package; 12] = [
+const PACKAGES: [Package; 14] = [
     Package { folder: "sip", uses: &[], in_tests: &[] },
     Package { folder: "media", uses: &[], in_tests: &[] },
     Package { folder: "speech", uses: &[], in_tests: &["media"] },
@@ -26,6 +26,28 @@ const PACKAGES: [Package; 12] = [
     Package { folder: "src/transport", uses: &["base", "media", "sip", "syntax"], in_tests: &[] },
     Package { folder: "src/engine", uses: &["base", "human", "media", "provider", "sip", "transport"], in_tests: &[] },
     Package { folder: "src/judge", uses: &["base", "human", "media", "model", "provider", "syntax"], in_tests: &[] },
+    Package {
+        folder: "src/service",
+        uses: &[
+            "base",
+            "engine",
+            "human",
+            "judge",
+            "media",
+            "model",
+            "provider",
+            "sip",
+            "store",
+            "syntax",
+            "transport",
+        ],
+        in_tests: &[],
+    },
+    Package {
+        folder: "src/api",
+        uses: &["base", "engine", "media", "model", "service", "store", "syntax", "transport"],
+        in_tests: &[],
+    },
 ];
 
 /// Names of the packages in `src`.

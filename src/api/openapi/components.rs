@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringer_model::schema::DEFINITIONS;
 use serde_json::{Map, Value, json};
 
 use super::reference_name;
-use crate::model::schema::DEFINITIONS;
 
 /// Ending of the name of a request's component where an answer has another one of that name.
 const OF_REQUESTS: &str = "Input";

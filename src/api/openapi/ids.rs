@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::api::endpoint::Endpoint;
+use crate::endpoint::Endpoint;
 
 static IDS: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| {
     let lines = include_str!("operation_ids.txt").lines().filter(|line| !line.starts_with('#'));

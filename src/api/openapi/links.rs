@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::ids::operation_id;
 use super::resolve;
-use crate::api::endpoint::Endpoint;
+use crate::endpoint::Endpoint;
 
 /// A parameter of a path and the segment before it.
 #[derive(Clone, Copy)]

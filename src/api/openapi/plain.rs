@@ -1,9 +1,8 @@
 //! Schemas in the form that generators of clients understand. The derived ones say the same in forms that some of them refuse or
 //! misread: `true` as a schema, objects as defaults, and defaults of fields, which some take for a promise that the field is there.
 
+use ringer_model::schema::RULES;
 use serde_json::{Map, Value, json};
-
-use crate::model::schema::RULES;
 
 /// Side of the interface that a schema describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,27 +2,27 @@
 
 use std::collections::BTreeSet;
 
+use ringer_base::clock;
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::agent::{AgentDoc, AgentSpec};
+use ringer_model::agent_version::LATEST;
+use ringer_model::api_key::Scope;
+use ringer_model::bundle::{Bundle, RootType};
+use ringer_model::custom_metric::CustomMetricSpec;
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::folder::FolderSpec;
+use ringer_model::run::{QueueAnswer, QueueRequest, RunSettings};
+use ringer_model::simulation::SimulationSpec;
+use ringer_store::{Metrics, Resource, Row, Session};
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::Bundles;
-use crate::clock;
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentSpec};
-use crate::model::agent_version::LATEST;
-use crate::model::api_key::Scope;
-use crate::model::bundle::{Bundle, RootType};
-use crate::model::custom_metric::CustomMetricSpec;
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::folder::FolderSpec;
-use crate::model::run::{QueueAnswer, QueueRequest, RunSettings};
-use crate::model::simulation::SimulationSpec;
-use crate::service::Caller;
-use crate::service::humans::owned;
-use crate::service::library::versions::versions_of;
-use crate::store::{Metrics, Resource, Row, Session};
+use crate::Caller;
+use crate::humans::owned;
+use crate::library::versions::versions_of;
 
 /// Ids of the rows that a bundle contains.
 #[derive(Default)]

@@ -1,31 +1,31 @@
 //! The declarative push: a bundle becomes what is stored. It is carried out in one transaction by the same checks and writes
 //! as single changes; when anything in it is refused, the transaction is dropped and all that is wrong is told.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::agent::{AgentDoc, AgentSpec};
+use ringer_model::bundle::{Bundle, EntityError, Pushed};
+use ringer_model::custom_metric::CustomMetricSpec;
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::patch::Patch;
+use ringer_model::playback::ScriptedResponse;
+use ringer_model::schema::{Kind, Node};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::validate::{Source, validate};
+use ringer_model::validation_error::ValidationErrors;
+use ringer_store::{Metrics, Row, Session};
+use ringer_syntax::json;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::Bundles;
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentSpec};
-use crate::model::bundle::{Bundle, EntityError, Pushed};
-use crate::model::custom_metric::CustomMetricSpec;
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::patch::Patch;
-use crate::model::playback::ScriptedResponse;
-use crate::model::schema::{Kind, Node};
-use crate::model::simulation::SimulationSpec;
-use crate::model::validate::{Source, validate};
-use crate::model::validation_error::ValidationErrors;
-use crate::service::Caller;
-use crate::service::library::agents::broken_rules;
-use crate::service::library::field_rules::Broken;
-use crate::service::library::simulations::{self, check_journeys, name_of};
-use crate::service::library::{field_rules, human_rules, metrics};
-use crate::store::{Metrics, Row, Session};
-use ringer_syntax::json;
+use crate::Caller;
+use crate::library::agents::broken_rules;
+use crate::library::field_rules::Broken;
+use crate::library::simulations::{check_journeys, name_of};
+use crate::library::{field_rules, human_rules, metrics, simulations};
 
 /// The field by which an entity is known.
 const CODE: &str = "svc_as_code_id";

@@ -1,14 +1,14 @@
 //! Agents that open a WebSocket to the engine: the call that a token is for.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::error_code::ErrorCode;
+use ringer_model::result::ResultDoc;
+use ringer_model::status::ResultStatus;
 use subtle::ConstantTimeEq;
 
 use super::Conversations;
 use super::inbound_address::{Goal, InboundAddress, stage};
 use super::stream_address::{place_of, url_of};
-use crate::error::{Error, Result};
-use crate::model::error_code::ErrorCode;
-use crate::model::result::ResultDoc;
-use crate::model::status::ResultStatus;
 
 /// Organization and result that a token is for.
 #[derive(Clone, Debug, PartialEq)]

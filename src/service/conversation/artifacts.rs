@@ -13,57 +13,59 @@ use uuid::Uuid;
 
 use super::Conversations;
 use super::transcode::{self, Packing, Track};
-pub(in crate::service) use crate::engine::{
+use ringer_base::error::{Error, Result};
+pub(crate) use ringer_engine::{
     CALLER_CLEAN, CAPTURED, EARLY_MEDIA, JOURNAL, PIPELINE_LOG, RECORDING, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG,
 };
-use crate::error::{Error, Result};
-use crate::model::result::ResultDoc;
-use crate::model::time::Timestamp;
-use crate::model::timeline::{self, TimelineEvent};
-use crate::model::transcript::Transcript;
-use crate::service::Caller;
-use crate::store::{Row, Session};
+use ringer_model::result::ResultDoc;
+use ringer_model::time::Timestamp;
+use ringer_model::timeline;
+use ringer_model::timeline::TimelineEvent;
+use ringer_model::transcript::Transcript;
+use ringer_store::{Row, Session};
+
+use crate::Caller;
 
 /// File of the recording of a production call as it came, in the folder of the call.
-pub(in crate::service) const CALL_RECORDING: &str = "recording";
+pub(crate) const CALL_RECORDING: &str = "recording";
 
 /// File of the words that were recognized in the recording of a production call, beside it.
 pub const RECOGNIZED: &str = "transcript.json";
 
 /// File of the steps of a recording's outline, in the folder of a result.
-pub(in crate::service) const PEAKS: &str = "peaks.bin";
+pub(crate) const PEAKS: &str = "peaks.bin";
 
 /// Log of the requests and answers of a written conversation, in the folder of a result.
 pub const HTTP_LOG: &str = "http.log";
 
 /// Log of e-mails, in the folder of a result.
-pub(in crate::service) const MAIL_LOG: &str = "mail.log";
+pub(crate) const MAIL_LOG: &str = "mail.log";
 
 /// Files of a result that belong into its evidence as they are.
-pub(in crate::service) const EVIDENCE: [&str; 8] =
+pub(crate) const EVIDENCE: [&str; 8] =
     [RECORDING, CALLER_CLEAN, EARLY_MEDIA, SIP_LOG, WEBSOCKET_LOG, PIPELINE_LOG, ROOM_LOG, HTTP_LOG];
 
 /// Ending of files that are not finished.
 const UNFINISHED: &str = ".part";
 
 /// Returns the name of a file that is being made, which no other has.
-pub(in crate::service) fn unfinished_name() -> String {
-    format!("{}{UNFINISHED}", crate::clock::new_id())
+pub(crate) fn unfinished_name() -> String {
+    format!("{}{UNFINISHED}", ringer_base::clock::new_id())
 }
 
 /// Returns the id in the name of an unfinished file; `None` for other names.
-pub(in crate::service) fn unfinished_id(name: &str) -> Option<Uuid> {
+pub(crate) fn unfinished_id(name: &str) -> Option<Uuid> {
     name.strip_suffix(UNFINISHED).and_then(|id| Uuid::parse_str(id).ok())
 }
 
 /// True for names of files with sound: recordings in every form in which they are handed out, their outlines, captured media.
-pub(in crate::service) fn is_audio(name: &str) -> bool {
+pub(crate) fn is_audio(name: &str) -> bool {
     let kind = name.rsplit_once('.').map(|(_, kind)| kind);
     name == PEAKS || matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "pcapng" | "part"))
 }
 
 /// True for names of recordings of a conversation, from its connection on.
-pub(in crate::service) fn is_recording(name: &str) -> bool {
+pub(crate) fn is_recording(name: &str) -> bool {
     name.ends_with(".wav") && name != EARLY_MEDIA
 }
 
@@ -232,7 +234,7 @@ impl Conversations {
 
     /// Keeps what is on the disk of a conversation that broke off with its engine: its journal, and its recording as
     /// far as that goes.
-    pub(in crate::service) async fn adopt(&self, db: &mut Session, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
+    pub(crate) async fn adopt(&self, db: &mut Session, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
         let folder = self.settings.result_folder(result_id);
         let journal = tokio::fs::read_to_string(folder.join(JOURNAL)).await.unwrap_or_default();
         // The last line may be half a line.
@@ -263,12 +265,12 @@ impl Conversations {
 
 /// True if words and sounds of a result are hidden from `caller`, since they are not redacted yet. A caller without an
 /// API key sees them.
-pub(in crate::service) fn is_hidden(doc: &ResultDoc, caller: &Caller) -> bool {
+pub(crate) fn is_hidden(doc: &ResultDoc, caller: &Caller) -> bool {
     doc.private && !caller.key_id.is_nil()
 }
 
 /// Removes the files of a folder whose names are `wanted`; false when there were none.
-pub(in crate::service) async fn remove_files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<bool> {
+pub(crate) async fn remove_files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<bool> {
     let mut removed = false;
     for path in files(folder).await? {
         if path.file_name().and_then(|name| name.to_str()).is_some_and(&wanted) {
@@ -280,7 +282,7 @@ pub(in crate::service) async fn remove_files(folder: &Path, wanted: impl Fn(&str
 }
 
 /// Returns the paths of the entries of a folder; empty if it does not exist.
-pub(in crate::service) async fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) async fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut entries = match tokio::fs::read_dir(folder).await {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

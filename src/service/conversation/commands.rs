@@ -1,14 +1,15 @@
 //! Commands of a job to the lifecycle of its result. Each changes the result in one transaction; a command to a result
 //! that has moved elsewhere changes nothing and returns false.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::error_code::ErrorCode;
+use ringer_model::result::ResultDoc;
+use ringer_model::status::ResultStatus;
+use ringer_model::time::Timestamp;
+
 use super::Conversations;
 use super::obstacle::Obstacle;
 use super::outcome::CallOutcome;
-use crate::error::{Error, Result};
-use crate::model::error_code::ErrorCode;
-use crate::model::result::ResultDoc;
-use crate::model::status::ResultStatus;
-use crate::model::time::Timestamp;
 
 impl Conversations {
     /// Moves a result to DISPATCHED: its agent is called or written to. `private`: what is private in the conversation
@@ -74,7 +75,7 @@ impl Conversations {
     }
 
     /// Ends a result by a fault of the engine that has a code of its own. False: its conversation was over.
-    pub(in crate::service) async fn abort_with(
+    pub(crate) async fn abort_with(
         &self,
         organization: &str,
         result_id: i64,

@@ -3,19 +3,19 @@
 
 use std::path::{Path, PathBuf};
 
+use ringer_base::error::{Error, Result};
+use ringer_judge::Redactor;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::result::ResultDoc;
+use ringer_model::status::ResultStatus;
+use ringer_model::transcript::Transcript;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 
 use super::Conversations;
 use super::outcome::CallOutcome;
-use crate::error::{Error, Result};
-use crate::judge::Redactor;
-use crate::model::error_code::ErrorCode;
-use crate::model::result::ResultDoc;
-use crate::model::status::ResultStatus;
-use crate::model::transcript::Transcript;
-use crate::service::conversation::artifacts::files;
+use crate::conversation::artifacts::files;
 
 /// Folder of the records that wait for the database, in the data folder: one file a result.
 const ENDED_FOLDER: &str = "ended";
@@ -98,7 +98,7 @@ impl Conversations {
     }
 
     /// Stores the records of a result that were kept; returns false if there are none, or if they cannot be stored now.
-    pub(in crate::service) async fn restore_one(&self, result_id: i64) -> bool {
+    pub(crate) async fn restore_one(&self, result_id: i64) -> bool {
         let path = path_of(&self.settings.data, result_id);
         let Ok(bytes) = tokio::fs::read(&path).await else { return false };
         let ended: Ended = match serde_json::from_slice(&bytes) {
@@ -123,7 +123,7 @@ impl Conversations {
     }
 
     /// True if records of a result wait for the database.
-    pub(in crate::service) async fn has_kept(&self, result_id: i64) -> bool {
+    pub(crate) async fn has_kept(&self, result_id: i64) -> bool {
         tokio::fs::try_exists(path_of(&self.settings.data, result_id)).await.unwrap_or(false)
     }
 

@@ -1,22 +1,22 @@
 //! Facts of the Digital Human of a result: itself and its traits as the conversation of the result has them.
 
+use ringer_base::error::Result;
 use ringer_media::seed::Seed;
+use ringer_model::agent::AgentDoc;
+use ringer_model::digital_human::{DigitalHumanSpec, Trait};
+use ringer_model::result::ResultDoc;
+use ringer_model::run::{RunDoc, result_seed};
+use ringer_store::{Row, Session};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::Result;
-use crate::model::agent::AgentDoc;
-use crate::model::digital_human::{DigitalHumanSpec, Trait};
-use crate::model::result::ResultDoc;
-use crate::model::run::{RunDoc, result_seed};
-use crate::service::library::human_rules::values::{bind, is_invented};
-use crate::store::{Row, Session};
+use crate::library::human_rules::values::{bind, is_invented};
 
 /// Kind under which the settings of a conversation are stored with its result.
-pub(in crate::service) const SETTINGS: &str = "settings";
+pub(crate) const SETTINGS: &str = "settings";
 
 /// Draws who the Digital Human of a result is: in all steps of a journey the same person.
-pub(in crate::service) fn identity(result: &ResultDoc, key: &str, run_seed: i64) -> Seed {
+pub(crate) fn identity(result: &ResultDoc, key: &str, run_seed: i64) -> Seed {
     match result.body.journey_step {
         Some(_) => result_seed(Seed(run_seed as u64), key, result.repetition, Some(1)),
         None => Seed(result.body.seed as u64),
@@ -24,14 +24,14 @@ pub(in crate::service) fn identity(result: &ResultDoc, key: &str, run_seed: i64)
 }
 
 /// Returns the facts of the Digital Human of a result, as its conversation has them; none when it was deleted.
-pub(in crate::service) async fn facts(db: &mut Session, result: &ResultDoc) -> Result<Vec<Trait>> {
+pub(crate) async fn facts(db: &mut Session, result: &ResultDoc) -> Result<Vec<Trait>> {
     let Some(id) = result.body.digital_human_id else { return Ok(Vec::new()) };
     let Some(human) = db.find::<DigitalHumanSpec>(id).await? else { return Ok(Vec::new()) };
     facts_of_conversation(db, result, human.doc.traits).await
 }
 
 /// Returns the facts with what was invented of them for this conversation.
-pub(in crate::service) async fn facts_of_conversation(
+pub(crate) async fn facts_of_conversation(
     db: &mut Session,
     result: &ResultDoc,
     traits: Vec<Trait>,
@@ -45,12 +45,12 @@ pub(in crate::service) async fn facts_of_conversation(
 }
 
 /// Returns traits by name, as they are said.
-pub(in crate::service) fn spoken_facts(traits: &[Trait]) -> Vec<(String, String)> {
+pub(crate) fn spoken_facts(traits: &[Trait]) -> Vec<(String, String)> {
     traits.iter().map(|fact| (fact.trait_name.clone(), spoken_value(&fact.value))).collect()
 }
 
 /// Returns a trait's value as it is said and sent.
-pub(in crate::service) fn spoken_value(value: &Value) -> String {
+pub(crate) fn spoken_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -59,10 +59,7 @@ pub(in crate::service) fn spoken_value(value: &Value) -> String {
 
 /// Returns the Digital Human of a result as its conversation had it. While what is private is still in the conversation
 /// it is the one of today, when there is one: what was kept is without it.
-pub(in crate::service) async fn human_in_force(
-    db: &mut Session,
-    row: &Row<ResultDoc>,
-) -> Result<Option<DigitalHumanSpec>> {
+pub(crate) async fn human_in_force(db: &mut Session, row: &Row<ResultDoc>) -> Result<Option<DigitalHumanSpec>> {
     if row.doc.private
         && let Some(today) = human_today(db, row).await?
     {
@@ -77,10 +74,7 @@ pub(in crate::service) async fn human_in_force(
 }
 
 /// Returns the Digital Human of a result as it is stored now; `None`: it was deleted.
-pub(in crate::service) async fn human_today(
-    db: &mut Session,
-    row: &Row<ResultDoc>,
-) -> Result<Option<DigitalHumanSpec>> {
+pub(crate) async fn human_today(db: &mut Session, row: &Row<ResultDoc>) -> Result<Option<DigitalHumanSpec>> {
     match row.doc.body.digital_human_id {
         Some(id) => Ok(db.find::<DigitalHumanSpec>(id).await?.map(|row| row.doc)),
         None => Ok(None),
@@ -88,12 +82,12 @@ pub(in crate::service) async fn human_today(
 }
 
 /// True if conversations with an agent are written, and held by this engine.
-pub(in crate::service) async fn is_written(db: &mut Session, agent_id: i64) -> Result<bool> {
+pub(crate) async fn is_written(db: &mut Session, agent_id: i64) -> Result<bool> {
     Ok(db.get::<AgentDoc>(agent_id).await?.doc.spec.is_written())
 }
 
 /// Returns the messages that have followed a call so far.
-pub(in crate::service) fn follow_up_messages(doc: &ResultDoc) -> Vec<Value> {
+pub(crate) fn follow_up_messages(doc: &ResultDoc) -> Vec<Value> {
     let kept = doc.body.follow_up_sms.as_ref().and_then(|kept| kept.get("messages")).and_then(Value::as_array);
     kept.cloned().unwrap_or_default()
 }

@@ -2,6 +2,20 @@
 //! that comes in is for. A result holds its addresses from READY until its conversation is over. So does one that is written,
 //! what only one may have: its two numbers, and its turn in a run that keeps an order.
 
+use ringer_base::clock;
+use ringer_base::config::Secret;
+use ringer_base::error::Result;
+use ringer_model::Object;
+use ringer_model::agent::{AgentDoc, AgentSpec};
+use ringer_model::digital_human::{DigitalHumanSpec, JourneyStep};
+use ringer_model::error_code::ErrorCode;
+use ringer_model::result::ResultDoc;
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::ResultStatus;
+use ringer_model::text::pair_address;
+use ringer_model::time::Timestamp;
+use ringer_store::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
+use ringer_store::{Row, Session};
 use serde_json::{Value, json};
 
 use super::Conversations;
@@ -9,21 +23,7 @@ use super::facts::is_written;
 use super::obstacle::Obstacle;
 use super::privacy::redactor_of;
 use super::stream_address::{self, AGENT_STREAM};
-use crate::clock;
-use crate::config::Secret;
-use crate::error::Result;
-use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentSpec};
-use crate::model::digital_human::{DigitalHumanSpec, JourneyStep};
-use crate::model::error_code::ErrorCode;
-use crate::model::result::ResultDoc;
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::ResultStatus;
-use crate::model::text::pair_address;
-use crate::model::time::Timestamp;
-use crate::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
-use crate::service::outbox::addresses::{address_uri, address_user, number};
-use crate::store::{Row, Session};
+use crate::outbox::addresses::{address_uri, address_user, number};
 
 /// Next step of a result that waits for its turn.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -45,12 +45,12 @@ pub struct InboundAddress {
     pub unresponsive: bool,
     /// User and password that the caller must have.
     pub login: Option<(String, Secret)>,
-    pub(in crate::service) goal: Goal,
+    pub(crate) goal: Goal,
 }
 
 /// Purpose for which a call is accepted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(in crate::service) enum Goal {
+pub(crate) enum Goal {
     /// A result that is READY.
     Result(i64),
     /// A Digital Human that can be called at any time, and the simulation that its calls belong to.
@@ -58,7 +58,7 @@ pub(in crate::service) enum Goal {
 }
 
 /// The rows that say how a result meets its agent.
-pub(in crate::service) struct Stage {
+pub(crate) struct Stage {
     pub agent: AgentSpec,
     /// Signs what the agent's owner is told.
     pub agent_key: Option<String>,
@@ -162,7 +162,7 @@ impl Conversations {
 
     /// Frees the addresses of a conversation that is over or will not be: results that wait for them, or for its end,
     /// may look again.
-    pub(in crate::service) async fn free_addresses(&self, db: &mut Session, result: &Row<ResultDoc>) -> Result<()> {
+    pub(crate) async fn free_addresses(&self, db: &mut Session, result: &Row<ResultDoc>) -> Result<()> {
         let organization = db.organization().to_owned();
         let attempt = result.doc.body.attempt;
         db.withdraw(&UnansweredJob { organization, result_id: result.id, attempt }).await?;
@@ -223,12 +223,7 @@ impl Conversations {
     }
 
     /// Moves a result from READY to DISPATCHED by a call that came in.
-    pub(in crate::service) async fn begin_answered(
-        &self,
-        db: &mut Session,
-        row: &mut Row<ResultDoc>,
-        about: Object,
-    ) -> Result<()> {
+    pub(crate) async fn begin_answered(&self, db: &mut Session, row: &mut Row<ResultDoc>, about: Object) -> Result<()> {
         row.doc.private = redactor_of(db, &row.doc).await?.is_some();
         row.doc.note("incoming", Value::Object(about));
         self.step(db, row, ResultStatus::Dispatched).await
@@ -236,12 +231,7 @@ impl Conversations {
 
     /// Takes a number over for a Digital Human that listens on it from now on. Results of others that wait for a call
     /// to it have lost it.
-    pub(in crate::service) async fn take_number_over(
-        &self,
-        db: &mut Session,
-        human_id: Option<i64>,
-        number: &str,
-    ) -> Result<()> {
+    pub(crate) async fn take_number_over(&self, db: &mut Session, human_id: Option<i64>, number: &str) -> Result<()> {
         let Some((organization, result_id)) = db.leg_holder(number).await? else { return Ok(()) };
         if organization != db.organization() {
             return Ok(());
@@ -262,7 +252,7 @@ impl Stage {
     }
 
     /// True when the Digital Human lets it ring.
-    pub(in crate::service) fn is_unresponsive(&self) -> bool {
+    pub(crate) fn is_unresponsive(&self) -> bool {
         self.step.as_ref().is_some_and(|step| step.unresponsive)
     }
 
@@ -284,7 +274,7 @@ impl Stage {
 }
 
 /// Returns the rows that say how a result meets its agent; `None` when the Digital Human was deleted.
-pub(in crate::service) async fn stage(db: &mut Session, row: &Row<ResultDoc>) -> Result<Option<Stage>> {
+pub(crate) async fn stage(db: &mut Session, row: &Row<ResultDoc>) -> Result<Option<Stage>> {
     let body = &row.doc.body;
     let Some(human_id) = body.digital_human_id else { return Ok(None) };
     let Some(human) = db.find::<DigitalHumanSpec>(human_id).await?.map(|row| row.doc) else { return Ok(None) };
@@ -310,7 +300,7 @@ async fn is_blocked(db: &mut Session, result_id: i64, addresses: &[String]) -> R
 const IN_ORDER: &str = "in order: ";
 
 /// True for what no other result of a sequential run may have, and not where it is called.
-pub(in crate::service) fn is_in_order(address: &str) -> bool {
+pub(crate) fn is_in_order(address: &str) -> bool {
     address.starts_with(IN_ORDER)
 }
 
@@ -319,12 +309,12 @@ fn in_order(run_id: i64) -> String {
 }
 
 /// True when another call of the run may begin.
-pub(in crate::service) async fn has_place(db: &mut Session, run_id: i64, simulation: &SimulationSpec) -> Result<bool> {
+pub(crate) async fn has_place(db: &mut Session, run_id: i64, simulation: &SimulationSpec) -> Result<bool> {
     let Some(limit) = simulation.concurrency() else { return Ok(true) };
     Ok(db.places_taken(run_id).await? < limit)
 }
 
 /// Returns user and password that a caller must prove; `None` if the agent has none.
-pub(in crate::service) fn login(agent: &AgentSpec) -> Option<(String, Secret)> {
+pub(crate) fn login(agent: &AgentSpec) -> Option<(String, Secret)> {
     Some((agent.sip_username.clone()?, Secret::new(agent.sip_password.clone()?)))
 }

@@ -1,5 +1,16 @@
 //! Transitions of results between their states: the one place that changes a status.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::issue::SourceKind;
+use ringer_model::result::{ResultDoc, StatusChange, find_note};
+use ringer_model::run::RunDoc;
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::{Effect, Outcome, ResultStatus, RunStatus};
+use ringer_model::time::{Timestamp, span_ms};
+use ringer_store::queue::{CallJob, EvaluateJob, FollowUpJob, Lane};
+use ringer_store::{GONE, Owner, Row, Session};
 use serde_json::Value;
 
 use super::Conversations;
@@ -7,18 +18,7 @@ use super::artifacts::files;
 use super::facts::{follow_up_messages, is_written};
 use super::rerun::reconnects;
 use super::verdict::settle;
-use crate::error::{Error, Result};
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::error_code::ErrorCode;
-use crate::model::issue::SourceKind;
-use crate::model::result::{ResultDoc, StatusChange, find_note};
-use crate::model::run::RunDoc;
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::{Effect, Outcome, ResultStatus, RunStatus};
-use crate::model::time::{Timestamp, span_ms};
-use crate::queue::{CallJob, EvaluateJob, FollowUpJob, Lane};
-use crate::service::files::RESULTS_FOLDER;
-use crate::store::{GONE, Owner, Row, Session};
+use crate::files::RESULTS_FOLDER;
 
 impl Conversations {
     /// Moves a result from `from` to `to`, with what `patch` changes, in one transaction. A result that is elsewhere, or a
@@ -112,12 +112,7 @@ impl Conversations {
     }
 
     /// Makes one change of state within a transaction.
-    pub(in crate::service) async fn step(
-        &self,
-        db: &mut Session,
-        row: &mut Row<ResultDoc>,
-        to: ResultStatus,
-    ) -> Result<()> {
+    pub(crate) async fn step(&self, db: &mut Session, row: &mut Row<ResultDoc>, to: ResultStatus) -> Result<()> {
         let now = self.clock.now_ms();
         let from = row.doc.body.status;
         if !from.may_become(to) {
@@ -168,7 +163,7 @@ impl Conversations {
     }
 
     /// Makes an early result CANCELLED and takes its call back.
-    pub(in crate::service) async fn cancel(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
+    pub(crate) async fn cancel(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
         let organization = db.organization().to_owned();
         let attempt = row.doc.body.attempt;
         self.step(db, row, ResultStatus::Cancelled).await?;
@@ -176,7 +171,7 @@ impl Conversations {
     }
 
     /// Asks for the grade of the messages that followed a call, when there are any.
-    pub(in crate::service) async fn ask_for_grade(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+    pub(crate) async fn ask_for_grade(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let serial = follow_up_messages(&row.doc).len() as i64;
         if serial == 0 {
             return Ok(());
@@ -186,7 +181,7 @@ impl Conversations {
     }
 
     /// Gives back what the dials of a result have reserved and not used, when its calls are over.
-    pub(in crate::service) async fn end_dials(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+    pub(crate) async fn end_dials(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let body = &row.doc.body;
         let since_start = || body.start_time.map_or(0, |Timestamp(start)| (self.clock.now_ms() - start).max(0));
         let used_ms = body.duration_ms.unwrap_or_else(since_start);
@@ -200,7 +195,7 @@ impl Conversations {
     }
 
     /// Lets the next step of a journey go, its pause after this one.
-    pub(in crate::service) async fn start_next_step(&self, db: &mut Session, done: &ResultDoc) -> Result<()> {
+    pub(crate) async fn start_next_step(&self, db: &mut Session, done: &ResultDoc) -> Result<()> {
         let Some(mut next) = db.step_beside(done, 1).await? else { return Ok(()) };
         if next.doc.body.status != ResultStatus::Initializing {
             return Ok(());
@@ -232,7 +227,7 @@ impl Conversations {
     }
 
     /// Completes a run whose results are all terminal; counts again when it already was.
-    pub(in crate::service) async fn complete_run(&self, db: &mut Session, run_id: i64) -> Result<()> {
+    pub(crate) async fn complete_run(&self, db: &mut Session, run_id: i64) -> Result<()> {
         if db.has_open_results(Owner::Run, run_id).await? {
             return Ok(());
         }
@@ -254,7 +249,7 @@ impl Conversations {
 
     /// Clears up after an engine that was killed amid a rerun. Folders that were moved away are moved back where the rerun was not
     /// committed, and removed where it was.
-    pub(in crate::service) async fn sweep_moved(&self) -> Result<()> {
+    pub(crate) async fn sweep_moved(&self) -> Result<()> {
         for path in files(&self.settings.data.join(RESULTS_FOLDER)).await? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let Some(id) = name.strip_suffix(GONE).and_then(|rest| rest.split('.').next()?.parse::<i64>().ok()) else {
@@ -285,7 +280,7 @@ impl Conversations {
     }
 
     /// Ends a conversation that a restart interrupted; returns false if it was not at work.
-    pub(in crate::service) async fn break_off(&self, organization: &str, result_id: i64) -> Result<bool> {
+    pub(crate) async fn break_off(&self, organization: &str, result_id: i64) -> Result<bool> {
         // Its records wait for the database, and are stored soon.
         if self.has_kept(result_id).await {
             return Ok(false);

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
+use ringer_engine::CallControl;
 use ringer_media::call::EndReason;
+use ringer_store::events::{Feed, Feeds};
 use tokio::sync::{Semaphore, watch};
 
-use crate::engine::CallControl;
-use crate::events::{Feed, Feeds};
-use crate::service::LiveCalls;
+use crate::LiveCalls;
 
 /// The running calls by result.
 #[derive(Default)]

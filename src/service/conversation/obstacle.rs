@@ -1,6 +1,6 @@
 //! The reason why a call or a text conversation cannot begin.
 
-use crate::model::error_code::ErrorCode;
+use ringer_model::error_code::ErrorCode;
 
 /// Reason why a call cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Obstacle {
 
 impl Obstacle {
     /// Returns an obstacle with a code and its explanation.
-    pub(in crate::service) fn new(code: ErrorCode, message: impl Into<String>) -> Obstacle {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Obstacle {
         Obstacle { code, message: message.into() }
     }
 }

@@ -10,21 +10,22 @@ use ringer_media::frame::PER_MS;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub(in crate::service) use self::channel_fault::code_of;
+pub(crate) use self::channel_fault::code_of;
+use ringer_engine::dialogue::DialogueEnd;
+use ringer_engine::{CallReport, TimelineEntry};
+use ringer_judge as judge;
+use ringer_model::Object;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::expectation::OwnFault;
+use ringer_model::result::{EngineQuality, PostedToolCall, ResultDoc};
+use ringer_model::status::{EndedBy, ResultStatus};
+use ringer_model::time::Timestamp;
+use ringer_model::verdict::VerdictWord;
+use ringer_transport::peer::AgentError;
+
 use self::ending::{Verdict, verdict};
 use self::quality::{impairment, quality};
 use super::verdict::of_error;
-use crate::engine::dialogue::DialogueEnd;
-use crate::engine::{CallReport, TimelineEntry};
-use crate::judge;
-use crate::model::Object;
-use crate::model::error_code::ErrorCode;
-use crate::model::expectation::OwnFault;
-use crate::model::result::{EngineQuality, PostedToolCall, ResultDoc};
-use crate::model::status::{EndedBy, ResultStatus};
-use crate::model::time::Timestamp;
-use crate::model::verdict::VerdictWord;
-use crate::transport::peer::AgentError;
 
 /// Message of a call to which nothing came back at all.
 const UNHEARD_OF: &str = "Nothing came back within ringing_timeout: it is not known whether the agent was reached";
@@ -169,7 +170,7 @@ impl CallOutcome {
     }
 
     /// Writes the outcome into a result; its status stays.
-    pub(in crate::service) fn fill_in(self, doc: &mut ResultDoc, result_id: i64) {
+    pub(crate) fn fill_in(self, doc: &mut ResultDoc, result_id: i64) {
         if self.is_written {
             doc.inbox.close();
         }
@@ -278,8 +279,9 @@ fn agent_errors(errors: &[AgentError]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::error_code::{Platform, PlatformFault};
+
     use super::*;
-    use crate::model::error_code::{Platform, PlatformFault};
 
     fn outcome(error: Option<ErrorCode>, is_connected: bool) -> CallOutcome {
         CallOutcome {

@@ -8,15 +8,15 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use ringer_base::error::{Error, Result};
 use ringer_media::pcm::{self, Levels, NO_LEVELS};
 use ringer_media::recording::WAV_HEADER;
+use ringer_model::result::ResultDoc;
 
 use super::Conversations;
 use super::artifacts::{PEAKS, Peaks, is_hidden, unfinished_name};
 use super::transcode::Track;
-use crate::error::{Error, Result};
-use crate::model::result::ResultDoc;
-use crate::service::Caller;
+use crate::Caller;
 
 /// First bytes of the file: its kind and version.
 const MAGIC: &[u8; 8] = b"RPEAKS1\n";
@@ -312,7 +312,7 @@ mod tests {
             bytes.extend(level.to_le_bytes());
             bytes.extend((-level).to_le_bytes());
         }
-        let path = folder.join(crate::service::conversation::artifacts::RECORDING);
+        let path = folder.join(crate::conversation::artifacts::RECORDING);
         std::fs::write(&path, bytes).expect("a file");
         path
     }

@@ -4,9 +4,17 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
+use ringer_base::error::{Error, Result};
+use ringer_judge as judge;
+use ringer_judge::Redactor;
 use ringer_media::call::EventKind;
 use ringer_media::frame::PER_MS;
 use ringer_media::recording::{Layout, WAV_HEADER};
+use ringer_model::agent::AgentDoc;
+use ringer_model::digital_human::ExpectedToolCall;
+use ringer_model::result::{MetricValue, ResultDoc};
+use ringer_model::transcript::Transcript;
+use ringer_store::Session;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -18,14 +26,7 @@ use uuid::fmt::Hyphenated;
 use super::Conversations;
 use super::artifacts::{CALLER_CLEAN, RECORDING, WEBSOCKET_LOG, is_recording, remove_files};
 use super::facts::{SETTINGS, facts};
-use crate::error::{Error, Result};
-use crate::judge::{self, Redactor};
-use crate::model::agent::AgentDoc;
-use crate::model::digital_human::ExpectedToolCall;
-use crate::model::result::{MetricValue, ResultDoc};
-use crate::model::transcript::Transcript;
-use crate::service::Caller;
-use crate::store::Session;
+use crate::Caller;
 
 /// Samples that are read at once.
 const PIECE: usize = 16_384;
@@ -103,7 +104,7 @@ impl Conversations {
     }
 
     /// Removes the files of a private conversation, and says so in its record.
-    pub(in crate::service) async fn forget_words(&self, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
+    pub(crate) async fn forget_words(&self, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
         remove_files(&self.settings.result_folder(result_id), |_| true).await?;
         doc.body.audio_url = None;
         doc.private = false;
@@ -142,7 +143,7 @@ impl Conversations {
 }
 
 /// Knows what is private in a result's conversation; `None`: its agent does not ask for it, or is gone.
-pub(in crate::service) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -> Result<Option<Redactor>> {
+pub(crate) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -> Result<Option<Redactor>> {
     let Some(agent) = db.find::<AgentDoc>(doc.body.agent_id).await? else { return Ok(None) };
     if !agent.doc.spec.redact_pii {
         return Ok(None);
@@ -156,11 +157,11 @@ pub(in crate::service) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -
 }
 
 /// Members of an expectation and its result that hold words.
-pub(in crate::service) const EXPECTED: &[&str] =
+pub(crate) const EXPECTED: &[&str] =
     &["heard", "not_heard", "args", "args_as_written", "meaning", "measured", "reason"];
 
 /// Members of an evaluation that hold words.
-pub(in crate::service) const JUDGED: &[&str] = &[
+pub(crate) const JUDGED: &[&str] = &[
     "call_summary",
     "reasoning",
     "reason",
@@ -193,13 +194,13 @@ const ANSWERS: [&str; 2] = ["response_value", "human_response_value"];
 const WORDED: [&str; 2] = ["qualitative", "json"];
 
 /// Members of a tool call that hold words.
-pub(in crate::service) const CALLED: &[&str] = &["description", "parameters", "output"];
+pub(crate) const CALLED: &[&str] = &["description", "parameters", "output"];
 
 /// Members of an event that hold words.
-pub(in crate::service) const NOTED: &[&str] = &["title", "description", "tags", "metadata"];
+pub(crate) const NOTED: &[&str] = &["title", "description", "tags", "metadata"];
 
 /// Sees through the named members of something that is stored as JSON.
-pub(in crate::service) fn through<T: Serialize + DeserializeOwned>(
+pub(crate) fn through<T: Serialize + DeserializeOwned>(
     part: &mut T,
     redactor: &Redactor,
     names: &[&str],
@@ -211,7 +212,7 @@ pub(in crate::service) fn through<T: Serialize + DeserializeOwned>(
 }
 
 /// Redacts the expected tool calls in the same fields as the calls that were made.
-pub(in crate::service) fn redacted_calls(
+pub(crate) fn redacted_calls(
     mut expected: Vec<ExpectedToolCall>,
     redactor: &Redactor,
 ) -> Result<Vec<ExpectedToolCall>> {
@@ -220,7 +221,7 @@ pub(in crate::service) fn redacted_calls(
 }
 
 /// Redacts texts in the record: what was posted, called and judged.
-pub(in crate::service) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()> {
+pub(crate) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()> {
     through(&mut doc.body.events, redactor, NOTED)?;
     through(&mut doc.body.tool_calls, redactor, CALLED)?;
     through(&mut doc.posted_calls, redactor, CALLED)?;
@@ -238,7 +239,7 @@ pub(in crate::service) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -
 }
 
 /// Redacts the one text among the built-in metrics that has words of a conversation: others are names of a kind.
-pub(in crate::service) fn redact_metrics(metrics: &mut [MetricValue], redactor: &Redactor) {
+pub(crate) fn redact_metrics(metrics: &mut [MetricValue], redactor: &Redactor) {
     for metric in metrics.iter_mut().filter(|metric| metric.name == "call_summary") {
         if let Value::String(text) = &mut metric.value {
             *text = redactor.text(text);
@@ -281,7 +282,7 @@ fn redacted_answer(text: &str, redactor: &Redactor) -> String {
 
 /// Sees through settings: their texts, what tool calls hold, and the values of traits. Ids, and numbers that steer, stay
 /// as they are.
-pub(in crate::service) fn redact_settings(settings: &mut Value, redactor: &Redactor) {
+pub(crate) fn redact_settings(settings: &mut Value, redactor: &Redactor) {
     let is_id = |text: &str| text.len() == Hyphenated::LENGTH && Uuid::parse_str(text).is_ok();
     match settings {
         Value::String(text) if !is_id(text) => *text = redactor.text(text),

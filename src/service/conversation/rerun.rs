@@ -1,27 +1,27 @@
 //! Results that are tried again: what failed, or was never connected, where the simulation asks for it.
 
+use ringer_base::error::Result;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::evaluation::Evaluation;
+use ringer_model::result::{ResultBody, ResultDoc};
+use ringer_model::run::RunDoc;
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::ResultStatus;
+use ringer_store::queue::{CallJob, Lane};
+use ringer_store::{Row, Session};
 use serde_json::{Value, json};
 
 use super::Conversations;
 use super::facts::{SETTINGS, is_written};
 use super::verdict::is_repeated;
-use crate::error::Result;
-use crate::model::error_code::ErrorCode;
-use crate::model::evaluation::Evaluation;
-use crate::model::result::{ResultBody, ResultDoc};
-use crate::model::run::RunDoc;
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::ResultStatus;
-use crate::queue::{CallJob, Lane};
-use crate::store::{Row, Session};
 
 /// Tag of a result whose simulation's own question was answered with yes.
-pub(in crate::service) const CUSTOM_ERROR: &str = "custom_error";
+pub(crate) const CUSTOM_ERROR: &str = "custom_error";
 
 impl Conversations {
     /// Queues a result again in the place of becoming `end`; what it was is kept in its metadata. The files of the last attempt
     /// are moved away before the commit, and removed after it.
-    pub(in crate::service) async fn rerun(
+    pub(crate) async fn rerun(
         &self,
         db: &mut Session,
         row: &mut Row<ResultDoc>,
@@ -60,7 +60,7 @@ impl Conversations {
 
 /// Returns the simulation of a result that is tried again instead of becoming `to`. It was not connected, and may be
 /// the next time.
-pub(in crate::service) async fn reconnects(
+pub(crate) async fn reconnects(
     db: &mut Session,
     row: &Row<ResultDoc>,
     to: ResultStatus,
@@ -81,7 +81,7 @@ pub(in crate::service) async fn reconnects(
 }
 
 /// True when a result that would become `end` is to be tried again.
-pub(in crate::service) fn rerun_is_due(doc: &ResultDoc, end: ResultStatus, simulation: &SimulationSpec) -> bool {
+pub(crate) fn rerun_is_due(doc: &ResultDoc, end: ResultStatus, simulation: &SimulationSpec) -> bool {
     let body = &doc.body;
     if body.attempt > simulation.rerun_max_retries || end == ResultStatus::OutOfFunds {
         return false;

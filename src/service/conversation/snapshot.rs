@@ -1,23 +1,23 @@
 //! The settings that a conversation is held with. They are kept when it is placed, so that its evidence and its later
 //! evaluations do not follow what is changed or deleted afterwards; where none were kept, today's rows stand for them.
 
+use ringer_base::error::Result;
+use ringer_model::agent::{AgentDoc, AgentSpec};
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::result::ResultDoc;
+use ringer_model::secret::mask;
+use ringer_model::simulation::SimulationSpec;
+use ringer_store::{Row, Session};
 use serde_json::{Value, json};
 
 use super::Conversations;
 use super::facts::{SETTINGS, human_today};
 use super::privacy::{redact_settings, redactor_of};
-use crate::error::Result;
-use crate::model::agent::{AgentDoc, AgentSpec};
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::result::ResultDoc;
-use crate::model::secret::mask;
-use crate::model::simulation::SimulationSpec;
-use crate::store::{Row, Session};
 
 impl Conversations {
     /// Keeps the settings of the conversation that begins, without secrets and without what is private where the agent
     /// asks for that.
-    pub(in crate::service) async fn keep_settings(
+    pub(crate) async fn keep_settings(
         &self,
         organization: &str,
         result_id: i64,
@@ -42,7 +42,7 @@ fn settings(agent: Option<&AgentSpec>, human: Option<&DigitalHumanSpec>, simulat
 
 /// Returns the settings of a result: `agent`, `digital_human`, `simulation`, each null where it is not known any more.
 /// Secrets of the agent alone are masked.
-pub(in crate::service) async fn settings_of(db: &mut Session, row: &Row<ResultDoc>) -> Result<Value> {
+pub(crate) async fn settings_of(db: &mut Session, row: &Row<ResultDoc>) -> Result<Value> {
     if let Some(kept) = db.text(SETTINGS, row.id).await? {
         return Ok(kept);
     }

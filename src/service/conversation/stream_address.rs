@@ -2,12 +2,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ringer_base::clock::random_bytes;
+use ringer_model::Object;
+use ringer_model::result::{ResultDoc, beside, find_note};
 use serde_json::Value;
 
-use crate::clock::random_bytes;
-use crate::model::Object;
-use crate::model::result::{ResultDoc, beside, find_note};
-use crate::service::Settings;
+use crate::Settings;
 
 /// Path of the addresses, before the token.
 pub const AGENT_STREAM: &str = "/v1/agent-stream/";
@@ -29,7 +29,7 @@ fn new_token(organization: &str, result_id: i64) -> String {
 }
 
 /// Returns organization and result of a token; `None` when it has not the form of one.
-pub(in crate::service) fn place_of(token: &str) -> Option<(String, i64)> {
+pub(crate) fn place_of(token: &str) -> Option<(String, i64)> {
     if token.len() > MAX_TOKEN {
         return None;
     }
@@ -50,13 +50,13 @@ fn stream_url(settings: &Settings, token: &str) -> String {
 }
 
 /// Returns the address that a READY result waits at for a WebSocket; empty when it waits for none.
-pub(in crate::service) fn url_of(doc: &ResultDoc) -> String {
+pub(crate) fn url_of(doc: &ResultDoc) -> String {
     let listening = find_note(&doc.body.metadata, LISTENING);
     listening.and_then(|at| at["websocket_url"].as_str()).unwrap_or_default().to_owned()
 }
 
 /// Hides the token of the address in a result's metadata.
-pub(in crate::service) fn hide_token(metadata: &mut Object) {
+pub(crate) fn hide_token(metadata: &mut Object) {
     for name in [beside(LISTENING), LISTENING.to_owned()] {
         let url = metadata.get_mut(&name).and_then(|at| at.get_mut("websocket_url"));
         if let Some(Value::String(url)) = url
@@ -68,7 +68,7 @@ pub(in crate::service) fn hide_token(metadata: &mut Object) {
 }
 
 /// Returns what a result that waits for a WebSocket notes of its address.
-pub(in crate::service) fn note(settings: &Settings, organization: &str, result_id: i64) -> Value {
+pub(crate) fn note(settings: &Settings, organization: &str, result_id: i64) -> Value {
     serde_json::json!({ "websocket_url": stream_url(settings, &new_token(organization, result_id)) })
 }
 

@@ -2,25 +2,25 @@
 
 use std::time::Duration;
 
+use ringer_base::error::Result;
+use ringer_base::guard::Guard;
+use ringer_base::post::{Poster, RESULT_ID, signatures};
+use ringer_model::agent::AgentDoc;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::result::ResultDoc;
+use ringer_model::status::ResultStatus;
+use ringer_model::{Object, text_of};
+use ringer_store::queue::TriggerJob;
+use ringer_store::{Row, Session};
+use ringer_syntax::placeholder;
+use ringer_syntax::placeholder::Budget;
 use serde_json::{Value, json};
 
 use super::Conversations;
 use super::inbound_address::{Stage, stage};
 use super::stream_address::url_of;
-use crate::error::Result;
-use crate::model::agent::AgentDoc;
-use crate::model::error_code::ErrorCode;
-use crate::model::result::ResultDoc;
-use crate::model::status::ResultStatus;
-use crate::model::{Object, text_of};
-use crate::provider::guard::Guard;
-use crate::provider::post::{Poster, RESULT_ID, signatures};
-use crate::queue::TriggerJob;
-use crate::service::library::simulations::name_of;
-use crate::service::outbox::addresses::{address_uri, address_user};
-use crate::store::{Row, Session};
-use ringer_syntax::placeholder;
-use ringer_syntax::placeholder::Budget;
+use crate::library::simulations::name_of;
+use crate::outbox::addresses::{address_uri, address_user};
 
 /// Time limit for a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ const IDEMPOTENCY_KEY: &str = "X-Svc-Idempotency-Key";
 
 impl Conversations {
     /// Asks the owner of a READY result's agent for the conversation, where it wants to be asked.
-    pub(in crate::service) async fn ask_owner(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+    pub(crate) async fn ask_owner(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let body = &row.doc.body;
         if db.get::<AgentDoc>(body.agent_id).await?.doc.spec.outbound_trigger_webhook_url.is_none() {
             return Ok(());

@@ -1,19 +1,19 @@
 //! Minutes of conversation: how many an organization has used this month (UTC), and what happens when none are left.
 
+use ringer_base::error::Result;
 use ringer_media::call::EndReason;
+use ringer_model::agent::AgentDoc;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::result::ResultDoc;
+use ringer_model::status::ResultStatus;
+use ringer_model::time::Timestamp;
+use ringer_store::queue::CallJob;
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Conversations;
-use crate::error::Result;
-use crate::model::agent::AgentDoc;
-use crate::model::error_code::ErrorCode;
-use crate::model::result::ResultDoc;
-use crate::model::status::ResultStatus;
-use crate::model::time::Timestamp;
-use crate::queue::CallJob;
-use crate::service::Caller;
-use crate::store::{Row, Session};
+use crate::Caller;
 
 /// Error code of results that the limit has stopped.
 const CODE: ErrorCode = ErrorCode::InsufficientBalance;
@@ -49,7 +49,7 @@ impl Conversations {
     }
 
     /// Counts a conversation that is over.
-    pub(in crate::service) async fn count_usage(&self, db: &mut Session, doc: &ResultDoc) -> Result<()> {
+    pub(crate) async fn count_usage(&self, db: &mut Session, doc: &ResultDoc) -> Result<()> {
         match doc.body.duration_ms {
             Some(ms) if ms > 0 => db.add_usage(&self.month(), ms).await,
             _ => Ok(()),
@@ -57,7 +57,7 @@ impl Conversations {
     }
 
     /// Moves a new result to where it waits for a place, or ends it when no minutes are left.
-    pub(in crate::service) async fn admit_new(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
+    pub(crate) async fn admit_new(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
         if !self.is_spent(db).await? {
             return self.step(db, row, ResultStatus::Queued).await;
         }

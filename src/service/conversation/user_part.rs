@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::Trunk;
+use ringer_base::config::Trunk;
 use ringer_syntax::phone::e164;
 
 /// Every trunk, by its name.
-pub(in crate::service) type Trunks = BTreeMap<String, Trunk>;
+pub(crate) type Trunks = BTreeMap<String, Trunk>;
 
 /// Most digits of a country code (ITU-T E.164 6.2.1).
 const COUNTRY_DIGITS: usize = 3;
@@ -15,7 +15,7 @@ const NATIONAL_DIGITS: usize = 5;
 
 /// Kinds of user parts of addresses that are dialled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::service) enum UserPart {
+pub(crate) enum UserPart {
     /// A number in E.164.
     Number(String),
     /// Digits that are no number in E.164: what they reach is not known.
@@ -25,7 +25,7 @@ pub(in crate::service) enum UserPart {
 }
 
 /// Returns the kind of a user part: with its escapes undone, and without parameters and visual separators (RFC 3966 3).
-pub(in crate::service) fn user_part(user: &str) -> UserPart {
+pub(crate) fn user_part(user: &str) -> UserPart {
     let user = unescape(user.split(';').next().unwrap_or_default());
     let user: String = user.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')')).collect();
     match e164(&user) {
@@ -58,7 +58,7 @@ fn unescape(user: &str) -> String {
 /// Returns the number of a trunk that the user part of an incoming call names. It may be written in E.164, by its
 /// digits, with `00` before them, or in national form with or without a leading 0. A national form that several numbers
 /// have names none.
-pub(in crate::service) fn called_number(trunks: &Trunks, user: &str) -> Option<String> {
+pub(crate) fn called_number(trunks: &Trunks, user: &str) -> Option<String> {
     let user = unescape(user.split(';').next().unwrap_or_default());
     let user: String = user.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')')).collect();
     let digits = user.strip_prefix('+').unwrap_or(&user);
@@ -83,7 +83,7 @@ pub(in crate::service) fn called_number(trunks: &Trunks, user: &str) -> Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::placement::trunks::tests::{TWO, trunks};
+    use crate::placement::trunks::tests::{TWO, trunks};
 
     #[test]
     fn kinds_of_user_parts() {

@@ -2,16 +2,16 @@
 
 mod expected;
 
+use ringer_model::error_code::{ErrorCode, PlatformFault};
+use ringer_model::expectation::{ExpectationStatus, FaultCode};
+use ringer_model::result::{KEPT_FLOOR, ResultBody, ResultDoc};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::{Outcome, ResultStatus};
+use ringer_model::tool_call::unmet;
+use ringer_model::verdict::{CallVerdict, VerdictWord};
 use serde_json::Value;
 
 use self::expected::{by_expectation, steps};
-use crate::model::error_code::{ErrorCode, PlatformFault};
-use crate::model::expectation::{ExpectationStatus, FaultCode};
-use crate::model::result::{KEPT_FLOOR, ResultBody, ResultDoc};
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::{Outcome, ResultStatus};
-use crate::model::tool_call::unmet;
-use crate::model::verdict::{CallVerdict, VerdictWord};
 
 /// Code of credentials that were refused.
 const CREDENTIALS: &str = "credentials";
@@ -255,10 +255,11 @@ fn mean_score(body: &ResultBody) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::judge::NOTHING_EXPECTED;
-    use crate::model::expectation::ExpectationResult;
+    use ringer_judge::NOTHING_EXPECTED;
+    use ringer_model::expectation::ExpectationResult;
     use serde_json::json;
+
+    use super::*;
 
     /// Returns the outcome of a result.
     fn outcome(body: &ResultBody, simulation: &SimulationSpec) -> Option<Outcome> {
@@ -392,7 +393,7 @@ mod tests {
         let mut body = ResultBody {
             status: code.status(spoke),
             metrics: vec![serde_json::from_value(metric).expect("a metric")],
-            start_time: spoke.then_some(crate::model::time::Timestamp(1)),
+            start_time: spoke.then_some(ringer_model::time::Timestamp(1)),
             duration_ms: spoke.then_some(4000),
             metadata: metadata.as_object().expect("a map").clone(),
             ..ResultBody::default()

@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use ringer_base::error::Result;
+use ringer_model::result::{QueueReason, ResultDoc};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::ResultStatus;
+use ringer_store::queue::{CallJob, Job};
+use ringer_store::{CallState, Row, Session};
+
 use super::Conversations;
 use super::inbound_address::is_in_order;
-use crate::error::Result;
-use crate::model::result::{QueueReason, ResultDoc};
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::ResultStatus;
-use crate::queue::{CallJob, Job};
-use crate::store::{CallState, Row, Session};
 
 impl Conversations {
     /// Returns the reason why each of these results of one run waits, by id; results that do not wait are left out.
-    pub(in crate::service) async fn queue_reasons(
+    pub(crate) async fn queue_reasons(
         &self,
         db: &mut Session,
         rows: &[Row<ResultDoc>],
@@ -40,7 +41,7 @@ impl Conversations {
 }
 
 /// Returns the number of results that wait for each reason.
-pub(in crate::service) fn count_reasons(reasons: &HashMap<i64, QueueReason>) -> BTreeMap<String, i64> {
+pub(crate) fn count_reasons(reasons: &HashMap<i64, QueueReason>) -> BTreeMap<String, i64> {
     let mut counts = BTreeMap::new();
     for reason in reasons.values() {
         *counts.entry(reason.as_str().to_owned()).or_default() += 1;
@@ -83,8 +84,9 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::result::ResultBody;
+
     use super::*;
-    use crate::model::result::ResultBody;
 
     #[test]
     fn the_first_reason_that_holds_is_told() {

@@ -12,29 +12,30 @@ use serde_json::Value;
 use url::Url;
 use uuid::Uuid;
 
-pub(in crate::service) use self::private::{redact_call, redactor_of};
-use super::Evaluations;
-use super::material::{metrics_of_log, prompt_of};
-use crate::error::{Error, Result};
-use crate::judge::Metric;
-use crate::model::Object;
-use crate::model::agent::AgentDoc;
-use crate::model::call_log::{
+pub(crate) use self::private::{redact_call, redactor_of};
+use ringer_base::error::{Error, Result};
+use ringer_judge::Metric;
+use ringer_model::Object;
+use ringer_model::agent::AgentDoc;
+use ringer_model::call_log::{
     CallLogDoc, CallLogRecord, CallLogStatus, CallRequest, CallSpec, LogRange, UpdateLogSpec,
 };
-use crate::model::evaluation::Evaluation;
-use crate::model::issue::SourceKind;
-use crate::model::patch::Patch;
-use crate::model::result::{MetricValue, beside};
-use crate::model::time::Timestamp;
-use crate::model::transcript::TranscriptEntry;
-use crate::queue::CallLogJob;
-use crate::service::Caller;
-use crate::service::conversation::artifacts::{CALL_RECORDING, unfinished_name};
-use crate::service::files::CALLS_FOLDER;
-use crate::service::library::field_rules;
-use crate::service::library::metrics::check_selected;
-use crate::store::{LogFilter, Row, Session};
+use ringer_model::evaluation::Evaluation;
+use ringer_model::issue::SourceKind;
+use ringer_model::patch::Patch;
+use ringer_model::result::{MetricValue, beside};
+use ringer_model::time::Timestamp;
+use ringer_model::transcript::TranscriptEntry;
+use ringer_store::queue::CallLogJob;
+use ringer_store::{LogFilter, Row, Session};
+
+use super::Evaluations;
+use super::material::{metrics_of_log, prompt_of};
+use crate::Caller;
+use crate::conversation::artifacts::{CALL_RECORDING, unfinished_name};
+use crate::files::CALLS_FOLDER;
+use crate::library::field_rules;
+use crate::library::metrics::check_selected;
 
 /// File name extensions that a recording's URL may have.
 const AUDIO_ENDINGS: [&str; 6] = ["mp3", "mp4", "wav", "m4a", "flac", "ogg"];
@@ -209,7 +210,7 @@ impl Evaluations {
         let total_count = db.count_logs(&filter).await?;
         let (page, page_size) = (query.page, query.page_size);
         let items = db.logs(&filter, page_size, (page - 1).saturating_mul(page_size)).await?;
-        let page = crate::model::Page { items, total_count, page, page_size };
+        let page = ringer_model::Page { items, total_count, page, page_size };
         Ok(CallLogPage {
             total_pages: page.total_pages(),
             call_logs: page.items.into_iter().map(record_of).collect(),
@@ -358,7 +359,7 @@ impl Evaluations {
     }
 
     /// Keeps a call whose evaluation is over, and tells of it.
-    pub(in crate::service) async fn close_log(&self, mut db: Session, row: Row<CallLogDoc>) -> Result<()> {
+    pub(crate) async fn close_log(&self, mut db: Session, row: Row<CallLogDoc>) -> Result<()> {
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
         self.outbox.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
         let (agent_id, tag) = (row.doc.agent_id, row.doc.call.webhook_tag.clone());

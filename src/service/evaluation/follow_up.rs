@@ -1,24 +1,24 @@
 //! Text messages that an agent sends after a call: found by their numbers, kept beside the call, and graded once it is evaluated.
 
+use ringer_base::error::Result;
+use ringer_judge::{Decision, Trigrams, Unheard};
+use ringer_model::Object;
+use ringer_model::agent::AgentMode;
+use ringer_model::result::ResultDoc;
+use ringer_model::status::ResultStatus;
+use ringer_model::text::same_number;
+use ringer_model::time::Timestamp;
+use ringer_model::transcript::Transcript;
+use ringer_store::queue::FollowUpJob;
+use ringer_store::{Row, Session};
 use serde_json::{Value, json};
 
 use super::Evaluations;
 use super::inputs::unheard_in;
 use super::material::criteria_of;
-use crate::error::Result;
-use crate::judge::{Decision, Trigrams, Unheard};
-use crate::model::Object;
-use crate::model::agent::AgentMode;
-use crate::model::result::ResultDoc;
-use crate::model::status::ResultStatus;
-use crate::model::text::same_number;
-use crate::model::time::Timestamp;
-use crate::model::transcript::Transcript;
-use crate::queue::FollowUpJob;
-use crate::service::conversation::facts::follow_up_messages;
-use crate::service::conversation::inbound_address::stage;
-use crate::service::conversation::privacy::redactor_of;
-use crate::store::{Row, Session};
+use crate::conversation::facts::follow_up_messages;
+use crate::conversation::inbound_address::stage;
+use crate::conversation::privacy::redactor_of;
 
 /// Time after a call in which its messages may come, in milliseconds.
 const WINDOW_MS: i64 = 30 * 60_000;
@@ -44,7 +44,7 @@ pub struct FollowUp {
 
 impl Evaluations {
     /// Takes a message that belongs to no conversation for what follows a call. False: it follows none.
-    pub(in crate::service) async fn take_follow_up(&self, from: &str, to: &str, text: &str) -> Result<bool> {
+    pub(crate) async fn take_follow_up(&self, from: &str, to: &str, text: &str) -> Result<bool> {
         let now = self.clock.now_ms();
         let recent = self.store.org("").read().await?.recently_ended(now - WINDOW_MS, CALLS_MOST).await?;
         let said = Trigrams::of(text);

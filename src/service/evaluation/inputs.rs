@@ -1,27 +1,26 @@
 //! Names and rows that an evaluation takes from elsewhere: names of metrics and tags, unheard turns, metrics of monitors.
 
+use ringer_base::error::Result;
+use ringer_judge::{Unheard, moments, unheard};
+use ringer_model::monitor::{CheckDoc, CheckType, MonitorDoc};
+use ringer_store::Session;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::error::Result;
-use crate::judge::{Unheard, moments, unheard};
-use crate::model::monitor::{CheckDoc, CheckType, MonitorDoc};
-use crate::store::Session;
-
 /// Name of the metric that tells whether the expected tool calls were made.
-pub(in crate::service) const CALLS_MET: &str = "expected_tool_calls_met";
+pub(crate) const CALLS_MET: &str = "expected_tool_calls_met";
 
 /// Name of the metric that tells how well the agent was understood.
-pub(in crate::service) const WORD_ERRORS: &str = "predicted_wer";
+pub(crate) const WORD_ERRORS: &str = "predicted_wer";
 
 /// Returns the turns of a result that were not heard, by its timeline.
-pub(in crate::service) async fn unheard_in(db: &mut Session, result_id: i64) -> Result<Vec<Unheard>> {
+pub(crate) async fn unheard_in(db: &mut Session, result_id: i64) -> Result<Vec<Unheard>> {
     let timeline: Option<Value> = db.text("timelines", result_id).await?;
     Ok(timeline.map(|timeline| unheard(&moments(&timeline))).unwrap_or_default())
 }
 
 /// Returns the custom metrics that a monitor looks at in a result that is its check; none in other results.
-pub(in crate::service) async fn monitored_metrics(db: &mut Session, result_id: i64) -> Result<Vec<Uuid>> {
+pub(crate) async fn monitored_metrics(db: &mut Session, result_id: i64) -> Result<Vec<Uuid>> {
     let Some(check) = db.by::<CheckDoc>("result_id", result_id).await?.into_iter().next() else {
         return Ok(Vec::new());
     };

@@ -1,25 +1,25 @@
 //! Custom metrics of a finished result: which there are and what they are judged by; tool calls that come late are judged
 //! again.
 
+use ringer_base::error::Result;
+use ringer_judge::{Material, Metric, Unheard, is_of_tool_calls, judge_by_rules, predicted_wer};
+use ringer_model::agent_version::VersionDoc;
+use ringer_model::call_log::CallSpec;
+use ringer_model::custom_metric::{CustomMetricSpec, MetricScope};
+use ringer_model::digital_human::{DigitalHumanSpec, Direction, Role};
+use ringer_model::expectation::Expectation;
+use ringer_model::result::{MetricValue, PostedToolCall, ResultDoc};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::time::Timestamp;
+use ringer_model::transcript::{Transcript, TranscriptEntry};
+use ringer_model::{Object, tool_call};
+use ringer_store::{Metrics, Row, Session};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::Evaluations;
 use super::inputs::{CALLS_MET, WORD_ERRORS, monitored_metrics, unheard_in};
-use crate::error::Result;
-use crate::judge::{Material, Metric, Unheard, is_of_tool_calls, judge_by_rules, predicted_wer};
-use crate::model::agent_version::VersionDoc;
-use crate::model::call_log::CallSpec;
-use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
-use crate::model::digital_human::{DigitalHumanSpec, Direction, Role};
-use crate::model::expectation::Expectation;
-use crate::model::result::{MetricValue, PostedToolCall, ResultDoc};
-use crate::model::simulation::SimulationSpec;
-use crate::model::time::Timestamp;
-use crate::model::transcript::{Transcript, TranscriptEntry};
-use crate::model::{Object, tool_call};
-use crate::service::conversation::facts::human_in_force;
-use crate::store::{Metrics, Row, Session};
+use crate::conversation::facts::human_in_force;
 
 /// Material that the custom metrics of a result are judged by, besides what the conversation measured.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -91,11 +91,7 @@ impl Evaluations {
     }
 
     /// Judges the metrics of an evaluated result again that depend on tool calls alone.
-    pub(in crate::service) async fn rejudge_tool_calls(
-        &self,
-        db: &mut Session,
-        row: &mut Row<ResultDoc>,
-    ) -> Result<()> {
+    pub(crate) async fn rejudge_tool_calls(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
         let Some(evaluation) = row.doc.body.evaluations.first() else { return Ok(()) };
         let mut results = evaluation.custom_metrics.clone();
         let mut transcript: Option<Transcript> = None;
@@ -137,11 +133,7 @@ async fn metrics_of(db: &mut Session, doc: &ResultDoc, more: &[Uuid]) -> Result<
 }
 
 /// Returns the metrics of its agent that are meant for calls held in production, and those that the call itself names.
-pub(in crate::service) async fn metrics_of_log(
-    db: &mut Session,
-    agent_id: i64,
-    call: &CallSpec,
-) -> Result<Vec<Metric>> {
+pub(crate) async fn metrics_of_log(db: &mut Session, agent_id: i64, call: &CallSpec) -> Result<Vec<Metric>> {
     let mut rows = db.metrics(Metrics::OfAgent(agent_id), i64::MAX, 0).await?;
     let (ids, tags) = (call.custom_metrics.as_deref(), call.custom_metric_tags.as_deref());
     let (ids, tags) = (ids.unwrap_or_default(), tags.unwrap_or_default());
@@ -169,7 +161,7 @@ fn metrics_in_scope(rows: Vec<Row<CustomMetricSpec>>, elsewhere: MetricScope) ->
 }
 
 /// Returns the prompt of an agent version; empty when there is none.
-pub(in crate::service) async fn prompt_of(db: &mut Session, version: Option<Uuid>) -> Result<String> {
+pub(crate) async fn prompt_of(db: &mut Session, version: Option<Uuid>) -> Result<String> {
     let Some(id) = version else { return Ok(String::new()) };
     Ok(db.find::<VersionDoc>(id).await?.map(|row| row.doc.prompt_text).unwrap_or_default())
 }
@@ -208,7 +200,7 @@ fn rules(human: &DigitalHumanSpec) -> Vec<String> {
 }
 
 /// Returns the success criteria of a Digital Human, or of a step of its journey.
-pub(in crate::service) fn criteria_of(human: &DigitalHumanSpec, step: Option<i64>) -> String {
+pub(crate) fn criteria_of(human: &DigitalHumanSpec, step: Option<i64>) -> String {
     let steps = human.journey_steps.as_deref().unwrap_or_default();
     let step = steps.iter().find(|one| Some(one.step) == step);
     step.map_or(&human.success_criteria, |step| &step.success_criteria).clone()

@@ -1,17 +1,17 @@
 //! Evaluations that come to no end: after a while, or after their last failed attempt, what waits for them goes on without them.
 
+use ringer_base::error::Result;
+use ringer_model::call_log::{CallLogDoc, CallLogStatus};
+use ringer_model::error_code::ErrorCode;
+use ringer_model::result::ResultDoc;
+use ringer_model::status::ResultStatus;
+use ringer_model::transcript::TranscriptEntry;
+use ringer_store::queue::{CallLogJob, EvaluateJob};
 use uuid::Uuid;
 
 use super::Evaluations;
 use super::call_logs::{redact_call, redactor_of};
 use super::records::Judged;
-use crate::error::Result;
-use crate::model::call_log::{CallLogDoc, CallLogStatus};
-use crate::model::error_code::ErrorCode;
-use crate::model::result::ResultDoc;
-use crate::model::status::ResultStatus;
-use crate::model::transcript::TranscriptEntry;
-use crate::queue::{CallLogJob, EvaluateJob};
 
 /// Longest time of an evaluation, in milliseconds.
 pub const EVALUATION_MS: i64 = 600_000;

@@ -1,29 +1,29 @@
 //! Keeping what the judge found: evaluations, metrics and tool calls of a result.
 
+use ringer_base::error::{Error, Result};
+use ringer_human::Facts;
+use ringer_judge::{OpenMetric, Redactor, WordErrors, is_timed_tool, moments, predicted_wer, rejudge_tools};
+use ringer_model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
+use ringer_model::expectation::ExpectationResult;
+use ringer_model::heard_turn::HeardTurn;
+use ringer_model::issue::SourceKind;
+use ringer_model::result::{
+    EngineQuality, KEPT_FLOOR, MetricValue, PostedToolCall, ResultBody, ResultDoc, ToolCallGroup,
+};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::ResultStatus;
+use ringer_model::tool_call::{attack_verdict, stray};
+use ringer_model::transcript::Transcript;
+use ringer_model::{Object, tool_call};
+use ringer_store::{Row, Session};
 use serde_json::{Value, json};
 
 use super::Evaluations;
 use super::inputs::{CALLS_MET, WORD_ERRORS, unheard_in};
-use crate::error::{Error, Result};
-use crate::human::Facts;
-use crate::judge::{OpenMetric, Redactor, WordErrors, is_timed_tool, moments, predicted_wer, rejudge_tools};
-use crate::model::Object;
-use crate::model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
-use crate::model::expectation::ExpectationResult;
-use crate::model::heard_turn::HeardTurn;
-use crate::model::issue::SourceKind;
-use crate::model::result::{
-    EngineQuality, KEPT_FLOOR, MetricValue, PostedToolCall, ResultBody, ResultDoc, ToolCallGroup,
-};
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::ResultStatus;
-use crate::model::tool_call::{self, attack_verdict, stray};
-use crate::model::transcript::Transcript;
-use crate::service::conversation::facts::{facts_of_conversation, human_in_force, spoken_facts};
-use crate::service::conversation::privacy::{EXPECTED, JUDGED, redact_metrics, redacted_calls, redactor_of, through};
-use crate::service::conversation::rerun::{CUSTOM_ERROR, rerun_is_due};
-use crate::service::conversation::verdict::settle;
-use crate::store::{Row, Session};
+use crate::conversation::facts::{facts_of_conversation, human_in_force, spoken_facts};
+use crate::conversation::privacy::{EXPECTED, JUDGED, redact_metrics, redacted_calls, redactor_of, through};
+use crate::conversation::rerun::{CUSTOM_ERROR, rerun_is_due};
+use crate::conversation::verdict::settle;
 
 /// Prefix of an evaluation's warnings; those of the next evaluation replace them.
 const JUDGING: &str = "evaluation: ";
@@ -115,7 +115,7 @@ impl Evaluations {
     }
 
     /// Groups the tool calls of a result again and, when it was evaluated, judges them.
-    pub(in crate::service) async fn regroup_calls(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
+    pub(crate) async fn regroup_calls(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
         let human = human_in_force(db, row).await?.unwrap_or_default();
         let attacks = human.attack_type.is_some();
         let mut expected = human.expected_tool_calls;
@@ -160,7 +160,7 @@ fn fill(value: &mut Value, facts: &Facts<'_>) {
 }
 
 /// Compares what was recognized of the agent with its own transcript, when the result was evaluated and has both.
-pub(in crate::service) async fn recount_word_errors(db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
+pub(crate) async fn recount_word_errors(db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
     if row.doc.body.evaluations.is_empty() {
         return Ok(());
     }

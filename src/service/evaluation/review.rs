@@ -1,18 +1,18 @@
 //! Reviews: a person's values beside the judged ones. They win in outcomes; each change is kept with its author and time.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::evaluation::{CustomResult, Evaluation};
+use ringer_model::result::{ResultBody, ResultDoc};
+use ringer_model::review::{MetricReview, ReviewChange, ReviewDoc, ReviewRecord, ReviewRequest};
+use ringer_model::status::Outcome;
+use ringer_model::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Evaluations;
-use crate::error::{Error, Result};
-use crate::model::evaluation::{CustomResult, Evaluation};
-use crate::model::result::{ResultBody, ResultDoc};
-use crate::model::review::{MetricReview, ReviewChange, ReviewDoc, ReviewRecord, ReviewRequest};
-use crate::model::status::Outcome;
-use crate::model::time::Timestamp;
-use crate::service::Caller;
-use crate::service::conversation::privacy::{redact_doc, redactor_of, through};
+use crate::Caller;
+use crate::conversation::privacy::{redact_doc, redactor_of, through};
 
 /// Members of an evaluation that only a person sets, beside those in [`NOTES`].
 const VALUES: [&str; 8] = [

@@ -1,15 +1,16 @@
 //! Looking again at interrupted turns: other calls of the run tell how long a turn of the agent is that nobody interrupts.
 
+use ringer_base::error::Result;
+use ringer_judge::{Grounds, Measured, YIELDING, rejudge_metrics};
+use ringer_model::heard_turn::HeardTurn;
+use ringer_model::issue::SourceKind;
+use ringer_model::result::ResultDoc;
+use ringer_model::run::RunDoc;
+use ringer_model::simulation::SimulationSpec;
+use ringer_store::{Row, Session};
+
 use super::Evaluations;
-use crate::error::Result;
-use crate::judge::{Grounds, Measured, YIELDING, rejudge_metrics};
-use crate::model::heard_turn::HeardTurn;
-use crate::model::issue::SourceKind;
-use crate::model::result::ResultDoc;
-use crate::model::run::RunDoc;
-use crate::model::simulation::SimulationSpec;
-use crate::service::conversation::verdict;
-use crate::store::{Row, Session};
+use crate::conversation::verdict;
 
 /// Time before a call in which runs of its simulation are repetitions of it (1 h), in milliseconds.
 const REPEATED_WITHIN_MS: i64 = 3_600_000;
@@ -113,13 +114,13 @@ async fn repetitions(db: &mut Session, row: &Row<ResultDoc>) -> Result<Vec<Row<R
 
 #[cfg(test)]
 mod tests {
+    use ringer_judge::OpenMetric;
+    use ringer_model::expectation::ExpectationResult;
+    use ringer_model::result::{MetricValue, ResultBody};
+    use ringer_model::status::{Outcome, ResultStatus};
     use serde_json::json;
 
     use super::*;
-    use crate::judge::OpenMetric;
-    use crate::model::expectation::ExpectationResult;
-    use crate::model::result::{MetricValue, ResultBody};
-    use crate::model::status::{Outcome, ResultStatus};
 
     #[test]
     fn what_other_calls_show_changes_the_outcome() {

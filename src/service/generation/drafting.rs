@@ -5,30 +5,30 @@ mod wanted;
 use std::collections::BTreeMap;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use ringer_base::clock;
+use ringer_base::error::{Error, Result};
+use ringer_judge::ask_typed;
 use ringer_media::seed::Seed;
+use ringer_model::agent::AgentDoc;
+use ringer_model::digital_human::{Trait, TraitType};
+use ringer_model::scenario::{Definition, ScenarioDoc};
+use ringer_model::test_scenario::{
+    CustomerPersona, GraphAsked, MoveAsked, PersonaDraft, PersonasAsked, PersonasMade, RegenAsked, ScenarioAgent,
+    ScenariosAsked, ScenariosMade, TestScenario, TraitValue, ValuesAsked,
+};
+use ringer_provider::LanguageModel;
+use ringer_store::Session;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::wanted::{Item, list_items};
 use super::Generation;
-use crate::clock;
-use crate::error::{Error, Result};
-use crate::judge::ask_typed;
-use crate::model::agent::AgentDoc;
-use crate::model::digital_human::{Trait, TraitType};
-use crate::model::scenario::{Definition, ScenarioDoc};
-use crate::model::test_scenario::{
-    CustomerPersona, GraphAsked, MoveAsked, PersonaDraft, PersonasAsked, PersonasMade, RegenAsked, ScenarioAgent,
-    ScenariosAsked, ScenariosMade, TestScenario, TraitValue, ValuesAsked,
-};
-use crate::provider::LanguageModel;
-use crate::service::Caller;
-use crate::service::humans::scenarios::check_definition;
-use crate::service::library::field_rules;
-use crate::service::library::human_rules::values::{fits, invent};
-use crate::service::library::versions::version_of;
-use crate::store::Session;
+use crate::Caller;
+use crate::humans::scenarios::check_definition;
+use crate::library::field_rules;
+use crate::library::human_rules::values::{fits, invent};
+use crate::library::versions::version_of;
 
 /// Questions that the language model answers at once.
 const AT_ONCE: usize = 4;

@@ -1,22 +1,22 @@
 //! Drafts of custom metrics, made by the language model and not stored.
 
+use ringer_base::error::{Error, Result};
+use ringer_judge::{Unanswered, Wrong, ask, question};
+use ringer_model::Object;
+use ringer_model::agent::AgentDoc;
+use ringer_model::custom_metric::CustomMetricSpec;
+use ringer_model::id::IdString;
+use ringer_store::Metrics;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::Generation;
-use crate::error::{Error, Result};
-use crate::judge::{Unanswered, Wrong, ask, question};
-use crate::model::Object;
-use crate::model::agent::AgentDoc;
-use crate::model::custom_metric::CustomMetricSpec;
-use crate::model::id::IdString;
-use crate::service::Caller;
-use crate::service::library::field_rules;
-use crate::service::library::metrics::check_fields;
-use crate::service::library::versions::version_of;
-use crate::store::Metrics;
+use crate::Caller;
+use crate::library::field_rules;
+use crate::library::metrics::check_fields;
+use crate::library::versions::version_of;
 
 /// Creativity of the drafts.
 const TEMPERATURE: f64 = 0.7;

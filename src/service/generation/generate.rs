@@ -7,30 +7,30 @@ mod finish;
 mod replay;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use ringer_base::error::{Error, Result};
+use ringer_human::text::sentences;
 use ringer_media::seed::Seed;
+use ringer_model::agent::{AgentDoc, AgentMode};
+use ringer_model::customer::TraitDoc;
+use ringer_model::digital_human::{DigitalHumanSpec, Fluency, Trait, TraitType};
+use ringer_model::generate::{AttackBatch, GenerateSpec, Generated, ReplayAsked, ReplayMode};
+use ringer_model::result::ResultDoc;
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::transcript::Transcript;
+use ringer_provider::LanguageModel;
+use ringer_store::{Row, Session};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use self::attacks::Vector;
 use self::callers::Wish;
 use super::Generation;
-use crate::error::{Error, Result};
-use crate::human::text::sentences;
-use crate::model::agent::{AgentDoc, AgentMode};
-use crate::model::customer::TraitDoc;
-use crate::model::digital_human::{DigitalHumanSpec, Fluency, Trait, TraitType};
-use crate::model::generate::{AttackBatch, GenerateSpec, Generated, ReplayAsked, ReplayMode};
-use crate::model::result::ResultDoc;
-use crate::model::simulation::SimulationSpec;
-use crate::model::transcript::Transcript;
-use crate::provider::LanguageModel;
-use crate::service::Caller;
-use crate::service::humans::scenarios::paths;
-use crate::service::library::field_rules;
-use crate::service::library::human_rules::transcripts::transcript_lines;
-use crate::service::library::human_rules::values::{fits, resolve};
-use crate::service::library::versions::version_of;
-use crate::store::{Row, Session};
+use crate::Caller;
+use crate::humans::scenarios::paths;
+use crate::library::field_rules;
+use crate::library::human_rules::transcripts::transcript_lines;
+use crate::library::human_rules::values::{fits, resolve};
+use crate::library::versions::version_of;
 
 /// Digital Humans of one request.
 const MAX_HUMANS: usize = 100;
@@ -70,7 +70,7 @@ struct Frame {
 struct ScenarioAsked {
     id: Uuid,
     name: String,
-    paths: Vec<crate::service::humans::scenarios::Path>,
+    paths: Vec<crate::humans::scenarios::Path>,
     count: i64,
 }
 

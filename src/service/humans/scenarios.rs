@@ -1,7 +1,7 @@
 //! Scenarios: graphs that are checked, linked to agents, and kept in step with the Digital Humans made from their paths.
 
 mod graph;
-pub(in crate::service) mod paths;
+pub(crate) mod paths;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,17 +9,18 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use self::graph::Graph;
-pub(in crate::service) use self::graph::Path;
+pub(crate) use self::graph::Path;
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::agent::{AgentDoc, AgentMode};
+use ringer_model::customer::TraitDoc;
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::scenario::{Definition, GivenDefinition, ScenarioDoc, ScenarioRecord, ScenarioSpec, SyncSummary};
+use ringer_model::time::Timestamp;
+use ringer_store::{Row, Session};
+
 use super::Humans;
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentMode};
-use crate::model::customer::TraitDoc;
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::scenario::{Definition, GivenDefinition, ScenarioDoc, ScenarioRecord, ScenarioSpec, SyncSummary};
-use crate::model::time::Timestamp;
-use crate::service::Caller;
-use crate::store::{Row, Session};
+use crate::Caller;
 
 /// Characters of a name.
 const MAX_NAME: usize = 255;
@@ -168,11 +169,7 @@ impl Humans {
     }
 
     /// Returns the name and the paths of a scenario of this organization.
-    pub(in crate::service) async fn scenario_paths(
-        &self,
-        db: &mut Session,
-        id: &str,
-    ) -> Result<(Uuid, String, Vec<Path>)> {
+    pub(crate) async fn scenario_paths(&self, db: &mut Session, id: &str) -> Result<(Uuid, String, Vec<Path>)> {
         let row = db.get::<ScenarioDoc>(id_of(id)?).await?;
         let (paths, _) = Graph::parse(&row.doc.definition)?.paths();
         Ok((row.id, row.doc.name, paths))
@@ -297,7 +294,7 @@ fn name_copy(name: &str) -> String {
 }
 
 /// Returns the number of paths of a graph that keeps all rules.
-pub(in crate::service) fn check_definition(definition: &Definition) -> Result<usize> {
+pub(crate) fn check_definition(definition: &Definition) -> Result<usize> {
     Ok(Graph::parse(definition)?.paths().0.len())
 }
 

@@ -1,6 +1,20 @@
 //! Agents: who is tested, how it is reached, and its signing key.
 
+use ringer_base::clock;
+use ringer_base::error::{Error, Result};
 use ringer_media::seed::Seed;
+use ringer_model::Object;
+use ringer_model::agent::{AgentDoc, AgentRecord, AgentSpec, AgentType};
+use ringer_model::agent_version::LATEST;
+use ringer_model::alert::AlertDoc;
+use ringer_model::api_key::Scope;
+use ringer_model::call_log::CallLogDoc;
+use ringer_model::id::IdString;
+use ringer_model::monitor::MonitorDoc;
+use ringer_model::secret::masked_debug;
+use ringer_model::time::Timestamp;
+use ringer_model::webhook::WebhookDoc;
+use ringer_store::{Owner, Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -8,21 +22,7 @@ use serde_json::Value;
 use super::Library;
 use super::field_rules::{self, apply_patch};
 use super::versions::{Draft, first_version, versions_of};
-use crate::clock;
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentRecord, AgentSpec, AgentType};
-use crate::model::agent_version::LATEST;
-use crate::model::alert::AlertDoc;
-use crate::model::api_key::Scope;
-use crate::model::call_log::CallLogDoc;
-use crate::model::id::IdString;
-use crate::model::monitor::MonitorDoc;
-use crate::model::secret::masked_debug;
-use crate::model::time::Timestamp;
-use crate::model::webhook::WebhookDoc;
-use crate::service::{Caller, Settings};
-use crate::store::{Owner, Row, Session};
+use crate::{Caller, Settings};
 
 /// Response to adding or deleting an agent.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
@@ -58,7 +58,7 @@ pub struct AgentGiven {
 }
 
 /// Outcome of a change of an agent.
-pub(in crate::service) struct AgentAmended {
+pub(crate) struct AgentAmended {
     /// Agent after the change.
     pub spec: AgentSpec,
     /// Signing key, when one was made.
@@ -88,7 +88,7 @@ impl Library {
     }
 
     /// Checks and inserts an agent; answers its id and its signing key.
-    pub(in crate::service) async fn insert_agent(
+    pub(crate) async fn insert_agent(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -232,7 +232,7 @@ impl Library {
     }
 
     /// Lays the given fields over an agent, checks what comes out and stores it when it differs.
-    pub(in crate::service) async fn amend_agent(
+    pub(crate) async fn amend_agent(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -313,7 +313,7 @@ impl Library {
 
 /// Returns every rule on an agent's fields that is broken, in their order; those that need other agents are not among
 /// them.
-pub(in crate::service) fn broken_rules(spec: &mut AgentSpec, settings: &Settings) -> Vec<Error> {
+pub(crate) fn broken_rules(spec: &mut AgentSpec, settings: &Settings) -> Vec<Error> {
     let numbers = [
         field_rules::phone("phone_number", &mut spec.phone_number),
         field_rules::phones("follow_up_sms_sender_numbers", &mut spec.follow_up_sms_sender_numbers),
@@ -342,7 +342,7 @@ pub(in crate::service) fn broken_rules(spec: &mut AgentSpec, settings: &Settings
 }
 
 /// Returns an agent with its text as it is shown, without credentials to keys that may only read.
-pub(in crate::service) fn read_agent(caller: &Caller, (row, text): (Row<AgentDoc>, String)) -> AgentRecord {
+pub(crate) fn read_agent(caller: &Caller, (row, text): (Row<AgentDoc>, String)) -> AgentRecord {
     let AgentDoc { mut spec, folder_id, http_webhook_key, inbound_token } = row.doc;
     spec.connection_type = spec.connection();
     spec.provider = Some(spec.provider());
@@ -399,13 +399,13 @@ fn object(spec: &AgentSpec) -> Result<Object> {
 }
 
 /// Returns a new random signing key, 64 hexadecimal characters.
-pub(in crate::service) fn signing_key() -> String {
+pub(crate) fn signing_key() -> String {
     let mut bytes = [0; 32];
     clock::random_bytes(&mut bytes);
     hex::encode(bytes)
 }
 
 /// Draws a base seed of a run from the clock's randomness when none is given.
-pub(in crate::service) fn base_seed(given: Option<i64>) -> Seed {
+pub(crate) fn base_seed(given: Option<i64>) -> Seed {
     Seed(given.map_or_else(clock::random_seed, |seed| seed as u64))
 }

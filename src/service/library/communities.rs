@@ -1,18 +1,18 @@
 //! Communities of Digital Humans.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::customer::{CommunityDoc, CommunityRecord, CommunitySpec};
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::time::Timestamp;
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::Library;
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::customer::{CommunityDoc, CommunityRecord, CommunitySpec};
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::time::Timestamp;
-use crate::service::Caller;
-use crate::store::{Row, Session};
+use crate::Caller;
 
 /// A list of communities.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

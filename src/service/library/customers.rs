@@ -1,5 +1,12 @@
 //! Personas and traits of an agent's customers.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::agent::AgentDoc;
+use ringer_model::customer::{PersonaDoc, PersonaRecord, TraitDoc, TraitRecord};
+use ringer_model::digital_human::{DigitalHumanSpec, Trait, TraitType};
+use ringer_model::time::Timestamp;
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -7,15 +14,8 @@ use uuid::Uuid;
 
 use super::Library;
 use super::field_rules::apply_patch;
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::agent::AgentDoc;
-use crate::model::customer::{PersonaDoc, PersonaRecord, TraitDoc, TraitRecord};
-use crate::model::digital_human::{DigitalHumanSpec, Trait, TraitType};
-use crate::model::time::Timestamp;
-use crate::service::Caller;
-use crate::service::library::human_rules::values::{check_value, fits};
-use crate::store::{Row, Session};
+use crate::Caller;
+use crate::library::human_rules::values::{check_value, fits};
 
 /// Response to deleting a trait.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use ringer_base::error::{Error, Result};
+use ringer_base::guard::{Blocked, Guard, host_allowed};
+use ringer_model::Object;
+use ringer_model::merge::merge;
+use ringer_syntax::phone::e164;
+use ringer_transport::sip::address::Address;
+use ringer_transport::websocket::dialect::read_parameters;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 use uuid::Uuid;
 
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::merge::merge;
-use crate::provider::guard::{Blocked, Guard, host_allowed};
-use crate::service::Settings;
-use crate::transport::sip::address::Address;
-use crate::transport::websocket::dialect::read_parameters;
-use ringer_syntax::phone::e164;
+use crate::Settings;
 
 /// Text of two twins that differ.
 const TWINS: &str = "prompt_id and agent_version_id must be the same";
@@ -157,7 +157,7 @@ pub fn apply_patch<T: Serialize + DeserializeOwned + Default>(stored: &T, patch:
 }
 
 /// True when `patch` gives a value, not null, for `key`.
-pub(in crate::service) fn gives(patch: &Object, key: &str) -> bool {
+pub(crate) fn gives(patch: &Object, key: &str) -> bool {
     patch.get(key).is_some_and(|value| !value.is_null())
 }
 

@@ -1,5 +1,13 @@
 //! Folders of agents, and the credentials of platforms.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::agent::{AgentDoc, AgentRecord};
+use ringer_model::folder::{FolderRecord, FolderSpec, MoveAgent};
+use ringer_model::integration::IntegrationSpec;
+use ringer_model::time::Timestamp;
+use ringer_model::webhook::WebhookDoc;
+use ringer_store::{Integrations, Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -8,15 +16,7 @@ use uuid::Uuid;
 use super::Library;
 use super::agents::read_agent;
 use super::field_rules::{self, apply_patch};
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentRecord};
-use crate::model::folder::{FolderRecord, FolderSpec, MoveAgent};
-use crate::model::integration::IntegrationSpec;
-use crate::model::time::Timestamp;
-use crate::model::webhook::WebhookDoc;
-use crate::service::Caller;
-use crate::store::{Integrations, Row, Session};
+use crate::Caller;
 
 /// The field of the credentials that is asked for connections.
 const BASE_URL: &str = "P2_base_url";
@@ -113,7 +113,7 @@ impl Library {
     }
 
     /// Returns the folder of this name, made when absent.
-    pub(in crate::service) async fn folder_named(
+    pub(crate) async fn folder_named(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -158,7 +158,7 @@ impl Library {
 }
 
 /// Returns the credentials of an organization's platforms; none when nothing is stored.
-pub(in crate::service) async fn stored_integrations(db: &mut Session) -> Result<IntegrationSpec> {
+pub(crate) async fn stored_integrations(db: &mut Session) -> Result<IntegrationSpec> {
     Ok(db.all::<Integrations>().await?.into_iter().next().map(|row| row.doc.0).unwrap_or_default())
 }
 

@@ -5,20 +5,20 @@ pub mod settings;
 pub mod transcripts;
 pub mod values;
 
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::digital_human::{
+    BackgroundNoise, DigitalHumanSpec, JourneyStep, SpeaksFirst, SpeaksFirstMode, Trait, TraitType, is_extension,
+};
+use ringer_model::generate::TraitAsked;
+use ringer_model::playback::{OccurrenceMode, ResponseType, ScriptedResponse};
 use serde_json::Value;
 
 use self::transcripts::transcript_lines;
 use self::values::{check_value, fits, is_invented};
 use super::field_rules;
 use super::field_rules::gives;
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::digital_human::{
-    BackgroundNoise, DigitalHumanSpec, JourneyStep, SpeaksFirst, SpeaksFirstMode, Trait, TraitType, is_extension,
-};
-use crate::model::generate::TraitAsked;
-use crate::model::playback::{OccurrenceMode, ResponseType, ScriptedResponse};
-use crate::service::Settings;
+use crate::Settings;
 
 /// Checks every rule and returns the first that is broken; fills what follows from other fields.
 pub fn check(spec: &mut DigitalHumanSpec, settings: &Settings) -> Result<()> {
@@ -126,7 +126,7 @@ fn check_trait(given: &Trait) -> Result<()> {
 }
 
 /// Returns a trait whose type, where it is not given, is the one that the value has.
-pub(in crate::service) fn trait_of(asked: &TraitAsked) -> Trait {
+pub(crate) fn trait_of(asked: &TraitAsked) -> Trait {
     let TraitAsked { trait_name, trait_data_type, value, is_sip_header } = asked.clone();
     let told = || [TraitType::Boolean, TraitType::Number, TraitType::Date].into_iter().find(|kind| fits(*kind, &value));
     let trait_data_type = trait_data_type.or_else(told).unwrap_or(TraitType::String);
@@ -179,8 +179,9 @@ fn check_journey(steps: &mut [JourneyStep]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     fn refusal(body: Value) -> String {
         let mut spec: DigitalHumanSpec = serde_json::from_value(body).expect("fits");

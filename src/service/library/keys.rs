@@ -1,15 +1,15 @@
 //! API keys and organizations.
 
+use ringer_base::clock;
+use ringer_base::error::{Error, Result};
+use ringer_model::api_key::{CreateKeyIn, KeyOut, Scope};
+use ringer_model::time::Timestamp;
+use ringer_store::KeyRow;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::Library;
-use crate::clock;
-use crate::error::{Error, Result};
-use crate::model::api_key::{CreateKeyIn, KeyOut, Scope};
-use crate::model::time::Timestamp;
-use crate::service::Caller;
-use crate::store::KeyRow;
+use crate::Caller;
 
 /// Characters of a key that stay readable, of a short one a third.
 const PREFIX: usize = 8;

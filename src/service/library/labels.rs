@@ -1,17 +1,17 @@
 //! Labels of an agent, apart from the versions that hold them, and how an evaluation finds the version that it judges by.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::agent::AgentDoc;
+use ringer_model::agent_version::{LATEST, LabelDoc, LabelRecord, LabelSpec, LabelText, PRODUCTION, VersionDoc};
+use ringer_model::time::Timestamp;
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::Library;
 use super::versions::versions_of;
-use crate::error::{Error, Result};
-use crate::model::agent::AgentDoc;
-use crate::model::agent_version::{LATEST, LabelDoc, LabelRecord, LabelSpec, LabelText, PRODUCTION, VersionDoc};
-use crate::model::time::Timestamp;
-use crate::service::Caller;
-use crate::store::{Row, Session};
+use crate::Caller;
 
 /// Response to deleting a label.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -96,7 +96,7 @@ impl Library {
 
     /// Returns the version that a conversation is judged by, and a warning when it is not the one that was asked for. A
     /// number goes before a label; an unknown label is made and put on the production version, whatever the number.
-    pub(in crate::service) async fn version_to_judge(
+    pub(crate) async fn version_to_judge(
         &self,
         db: &mut Session,
         caller: &Caller,

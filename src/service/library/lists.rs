@@ -1,13 +1,14 @@
 //! Lists of ids by which a row is limited to others: who is named has to be there, who is deleted is named no more.
 
+use ringer_base::error::Result;
+use ringer_store::{Resource, Session};
+
 use super::Library;
-use crate::error::Result;
-use crate::service::Caller;
-use crate::store::{Resource, Session};
+use crate::Caller;
 
 impl Library {
     /// Takes the ids of deleted rows out of a list that every `R` may have. One that empties stays: no list means all.
-    pub(in crate::service) async fn strike<R: Resource, Id: PartialEq>(
+    pub(crate) async fn strike<R: Resource, Id: PartialEq>(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -27,7 +28,7 @@ impl Library {
 }
 
 /// Refuses ids of an `R` that the organization does not have. Those in `old`, named before, are not looked for again.
-pub(in crate::service) async fn check_named<R: Resource<Id: PartialEq>>(
+pub(crate) async fn check_named<R: Resource<Id: PartialEq>>(
     db: &mut Session,
     named: Option<&[R::Id]>,
     old: Option<&[R::Id]>,

@@ -2,21 +2,21 @@
 
 use std::collections::HashSet;
 
+use ringer_base::error::{Error, Result};
+use ringer_judge::schema_of;
+use ringer_model::agent::AgentDoc;
+use ringer_model::custom_metric::{CustomMetricRecord, CustomMetricSpec, EvalModality, ResponseType};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::time::Timestamp;
+use ringer_model::{Object, Page};
+use ringer_store::{Metrics, Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::Library;
 use super::field_rules::{self, apply_patch};
-use crate::error::{Error, Result};
-use crate::judge::schema_of;
-use crate::model::agent::AgentDoc;
-use crate::model::custom_metric::{CustomMetricRecord, CustomMetricSpec, EvalModality, ResponseType};
-use crate::model::simulation::SimulationSpec;
-use crate::model::time::Timestamp;
-use crate::model::{Object, Page};
-use crate::service::Caller;
-use crate::store::{Metrics, Row, Session};
+use crate::Caller;
 
 /// One page of custom metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -157,7 +157,7 @@ impl Library {
     }
 
     /// Checks and inserts a metric.
-    pub(in crate::service) async fn insert_metric(
+    pub(crate) async fn insert_metric(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -170,7 +170,7 @@ impl Library {
     }
 
     /// Lays the given fields over a metric, checks what comes out and stores it when it differs; true then.
-    pub(in crate::service) async fn amend_metric(
+    pub(crate) async fn amend_metric(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -201,11 +201,7 @@ impl Library {
 }
 
 /// Checks every rule on a metric's fields; the twins become one.
-pub(in crate::service) async fn check_metric(
-    db: &mut Session,
-    spec: &mut CustomMetricSpec,
-    this: Option<Uuid>,
-) -> Result<()> {
+pub(crate) async fn check_metric(db: &mut Session, spec: &mut CustomMetricSpec, this: Option<Uuid>) -> Result<()> {
     let mut agents: Vec<i64> = Vec::new();
     for id in std::mem::take(&mut spec.agent_ids).into_iter().chain(spec.agent_id.take()) {
         if !agents.contains(&id) {
@@ -229,7 +225,7 @@ pub(in crate::service) async fn check_metric(
 }
 
 /// Refuses metrics that do not exist.
-pub(in crate::service) async fn check_selected(db: &mut Session, selected: Option<&[Uuid]>) -> Result<()> {
+pub(crate) async fn check_selected(db: &mut Session, selected: Option<&[Uuid]>) -> Result<()> {
     for id in selected.unwrap_or_default() {
         db.get::<CustomMetricSpec>(*id).await?;
     }
@@ -237,12 +233,12 @@ pub(in crate::service) async fn check_selected(db: &mut Session, selected: Optio
 }
 
 /// Checks the rules that need no other row.
-pub(in crate::service) fn check_fields(spec: &CustomMetricSpec) -> Result<()> {
+pub(crate) fn check_fields(spec: &CustomMetricSpec) -> Result<()> {
     field_rules::first(broken_rules(spec))
 }
 
 /// Returns the rules that `spec` breaks, in the order of its fields.
-pub(in crate::service) fn broken_rules(spec: &CustomMetricSpec) -> Vec<Error> {
+pub(crate) fn broken_rules(spec: &CustomMetricSpec) -> Vec<Error> {
     let mut broken = Vec::new();
     let mut refuse = |text: &str| broken.push(Error::Refused(text.to_owned()));
     match (spec.response_type, spec.min_value, spec.max_value) {

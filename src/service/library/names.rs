@@ -1,8 +1,7 @@
 //! Names of Digital Humans that are given none, by language and gender.
 
 use ringer_media::seed::Seed;
-
-use crate::model::digital_human::{Gender, Language};
+use ringer_model::digital_human::{Gender, Language};
 
 /// Female given names, male given names, family names.
 type Names = (&'static [&'static str], &'static [&'static str], &'static [&'static str]);

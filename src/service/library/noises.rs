@@ -1,18 +1,18 @@
 //! Background noises that users upload: files that were decoded once before they are kept.
 
+use ringer_base::error::{Error, Result};
+use ringer_base::guard::ip_allowed;
+use ringer_base::{clock, fetch};
+use ringer_model::noise::{NoiseDoc, NoiseRecord};
+use ringer_model::time::Timestamp;
+use ringer_provider::audio;
+use ringer_store::{Resource, Row};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::{Library, field_rules};
-use crate::clock;
-use crate::error::{Error, Result};
-use crate::model::noise::{NoiseDoc, NoiseRecord};
-use crate::model::time::Timestamp;
-use crate::provider::guard::ip_allowed;
-use crate::provider::{audio, fetch};
-use crate::service::Caller;
-use crate::store::{Resource, Row};
+use crate::Caller;
 
 /// Shortest noise: a second at the decoder's rate.
 const MIN_SAMPLES: usize = 16_000;

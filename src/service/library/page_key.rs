@@ -1,15 +1,15 @@
 //! Keys for the page: a start token that is printed once makes one, and it ends with the engine.
 
 use parking_lot::Mutex;
+use ringer_base::clock;
+use ringer_base::error::{Error, Result};
+use ringer_model::api_key::{KeyOut, Scope};
+use ringer_model::time::Timestamp;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use super::Library;
-use crate::clock;
-use crate::error::{Error, Result};
-use crate::model::api_key::{KeyOut, Scope};
-use crate::model::time::Timestamp;
-use crate::service::Caller;
+use crate::Caller;
 
 /// Time in which a start token is good.
 const GOOD_MS: i64 = 10 * 60 * 1000;

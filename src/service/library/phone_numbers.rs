@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
+use ringer_base::config::Trunk;
+use ringer_base::error::{Error, Result};
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::phone_number::{AddNumberSpec, NumberDoc, NumberRecord};
+use ringer_model::time::Timestamp;
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Library, field_rules};
-use crate::config::Trunk;
-use crate::error::{Error, Result};
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::phone_number::{AddNumberSpec, NumberDoc, NumberRecord};
-use crate::model::time::Timestamp;
-use crate::service::Caller;
-use crate::store::{Row, Session};
+use crate::Caller;
 
 /// Numbers that are looked up at once.
 const AT_ONCE: usize = 200;

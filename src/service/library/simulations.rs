@@ -1,5 +1,15 @@
 //! Simulations and the Digital Humans that are part of them.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::agent::AgentDoc;
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::simulation::{
+    DigitalHumansSettings, SimulationRecord, SimulationSpec, SimulationSummary, SimulationType,
+};
+use ringer_model::simulation_body::{NewSimulation, SimulationChange};
+use ringer_model::time::Timestamp;
+use ringer_store::{Owner, Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -8,19 +18,9 @@ use super::Library;
 use super::field_rules::{self, Broken, apply_patch};
 use super::metrics::check_selected;
 use super::versions::version_of;
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::agent::AgentDoc;
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::simulation::{
-    DigitalHumansSettings, SimulationRecord, SimulationSpec, SimulationSummary, SimulationType,
-};
-use crate::model::simulation_body::{NewSimulation, SimulationChange};
-use crate::model::time::Timestamp;
-use crate::service::Caller;
-use crate::service::library::human_rules::always_on::check_all_always_on;
-use crate::service::library::human_rules::settings::mend_settings;
-use crate::store::{Owner, Row, Session};
+use crate::Caller;
+use crate::library::human_rules::always_on::check_all_always_on;
+use crate::library::human_rules::settings::mend_settings;
 
 /// Journeys that one simulation may hold.
 const MAX_JOURNEYS: usize = 200;
@@ -66,7 +66,7 @@ impl Library {
     }
 
     /// Checks and inserts a simulation.
-    pub(in crate::service) async fn insert_simulation(
+    pub(crate) async fn insert_simulation(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -114,7 +114,7 @@ impl Library {
     }
 
     /// Lays the given fields over a simulation, checks what comes out and stores it when it differs; true then.
-    pub(in crate::service) async fn amend_simulation(
+    pub(crate) async fn amend_simulation(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -203,7 +203,7 @@ async fn humans_of(db: &mut Session, ids: &[i64]) -> Result<Vec<Row<DigitalHuman
 }
 
 /// Returns a simulation with the given fields laid over it.
-pub(in crate::service) fn lay_patch(stored: &SimulationSpec, mut patch: Object) -> Result<SimulationSpec> {
+pub(crate) fn lay_patch(stored: &SimulationSpec, mut patch: Object) -> Result<SimulationSpec> {
     // A lone twin speaks for the pair; without this the stored version would seem to contradict it.
     if let (Some(prompt), false) = (patch.get("prompt_id").cloned(), patch.contains_key("agent_version_id")) {
         patch.insert("agent_version_id".into(), prompt);
@@ -213,7 +213,7 @@ pub(in crate::service) fn lay_patch(stored: &SimulationSpec, mut patch: Object) 
 
 /// Returns every rule on a simulation's fields that is broken, in their order; those that need other rows are not among
 /// them. Settings that are `stored` so are not looked at.
-pub(in crate::service) fn broken_rules(spec: &mut SimulationSpec, stored: Option<&SimulationSpec>) -> Vec<Broken> {
+pub(crate) fn broken_rules(spec: &mut SimulationSpec, stored: Option<&SimulationSpec>) -> Vec<Broken> {
     let twins = field_rules::twins(spec.agent_version_id, spec.prompt_id).err().map(Broken::from);
     let fields: Vec<Broken> = twins.into_iter().chain(crossed_thresholds(spec)).collect();
     let given = &mut spec.digital_humans_settings;
@@ -233,7 +233,7 @@ fn check_settings(settings: &mut DigitalHumansSettings) -> Result<()> {
 }
 
 /// Refuses a simulation that holds too many journeys.
-pub(in crate::service) async fn check_journeys(db: &mut Session, simulation_id: i64) -> Result<()> {
+pub(crate) async fn check_journeys(db: &mut Session, simulation_id: i64) -> Result<()> {
     let humans = db.digital_humans_of(simulation_id).await?;
     let journeys = humans.iter().filter(|row| row.doc.has_journey()).count();
     if journeys > MAX_JOURNEYS {
@@ -243,7 +243,7 @@ pub(in crate::service) async fn check_journeys(db: &mut Session, simulation_id: 
 }
 
 /// Returns the name that is shown.
-pub(in crate::service) fn name_of(row: &Row<SimulationSpec>) -> String {
+pub(crate) fn name_of(row: &Row<SimulationSpec>) -> String {
     row.doc.name.clone().unwrap_or_else(|| format!("Simulation {}", row.id))
 }
 

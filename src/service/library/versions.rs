@@ -1,20 +1,20 @@
 //! Versions of an agent's prompt text. Numbers count up, `latest` is managed, `production` is held by one version.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::agent::AgentDoc;
+use ringer_model::agent_version::{
+    LATEST, LabelDoc, LabelText, LabelsSpec, LabelsTaken, PRODUCTION, VersionDoc, VersionName, VersionRecord,
+    VersionSpec,
+};
+use ringer_model::simulation::SimulationSpec;
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::{Library, field_rules};
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::agent::AgentDoc;
-use crate::model::agent_version::{
-    LATEST, LabelDoc, LabelText, LabelsSpec, LabelsTaken, PRODUCTION, VersionDoc, VersionName, VersionRecord,
-    VersionSpec,
-};
-use crate::model::simulation::SimulationSpec;
-use crate::service::Caller;
-use crate::store::{Row, Session};
+use crate::Caller;
 
 /// Response to deleting a version.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -38,7 +38,7 @@ pub struct VersionLabels {
 
 /// A new version before it has a number.
 #[derive(Default)]
-pub(in crate::service) struct Draft {
+pub(crate) struct Draft {
     /// `None`: the text of the latest version.
     pub prompt_text: Option<String>,
     pub commit_message: Option<String>,
@@ -194,7 +194,7 @@ impl Library {
     }
 
     /// Inserts the next version of an agent that has one. The agent is held.
-    pub(in crate::service) async fn add_version(
+    pub(crate) async fn add_version(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -224,7 +224,7 @@ impl Library {
 
     /// Gives the first version of an agent these labels in the place of its own, but for production and latest; true when
     /// that changes it.
-    pub(in crate::service) async fn label_first_version(
+    pub(crate) async fn label_first_version(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -272,7 +272,7 @@ impl Library {
     }
 
     /// Makes a record of every label that has none yet.
-    pub(in crate::service) async fn keep_labels(
+    pub(crate) async fn keep_labels(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -331,20 +331,20 @@ impl Library {
 }
 
 /// Versions of an agent, highest first.
-pub(in crate::service) async fn versions_of(db: &mut Session, agent_id: i64) -> Result<Vec<Row<VersionDoc>>> {
+pub(crate) async fn versions_of(db: &mut Session, agent_id: i64) -> Result<Vec<Row<VersionDoc>>> {
     let mut versions = db.by::<VersionDoc>("agent_id", agent_id).await?;
     versions.sort_by_key(|row| std::cmp::Reverse(row.doc.version));
     Ok(versions)
 }
 
 /// Returns a version of the agent, when it has it.
-pub(in crate::service) async fn version_of(db: &mut Session, agent_id: i64, id: Uuid) -> Result<Row<VersionDoc>> {
+pub(crate) async fn version_of(db: &mut Session, agent_id: i64, id: Uuid) -> Result<Row<VersionDoc>> {
     let row = db.find::<VersionDoc>(id).await?.filter(|row| row.doc.agent_id == agent_id);
     row.ok_or(Error::NotFound("Agent version"))
 }
 
 /// Returns the first version of an agent that is not stored yet.
-pub(in crate::service) fn first_version(agent_id: i64, prompt_text: String, labels: &[LabelText]) -> VersionDoc {
+pub(crate) fn first_version(agent_id: i64, prompt_text: String, labels: &[LabelText]) -> VersionDoc {
     let managed = vec![PRODUCTION.to_owned(), LATEST.to_owned()];
     let mut doc =
         VersionDoc { agent_id, version: 1, prompt_text, commit_message: None, labels: managed, metadata: None };

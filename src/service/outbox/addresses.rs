@@ -3,13 +3,12 @@
 use std::net::SocketAddr;
 
 use ringer_media::seed::Seed;
-
-use crate::model::agent::AgentSpec;
-use crate::model::digital_human::{DigitalHumanSpec, JourneyStep};
+use ringer_model::agent::AgentSpec;
+use ringer_model::digital_human::{DigitalHumanSpec, JourneyStep};
 
 /// Returns the number that an agent reaches a Digital Human on, by telephone or by text messages; none where it writes
 /// otherwise.
-pub(in crate::service) fn number<'a>(
+pub(crate) fn number<'a>(
     agent: &AgentSpec,
     human: &'a DigitalHumanSpec,
     step: Option<&'a JourneyStep>,
@@ -23,19 +22,14 @@ pub(in crate::service) fn number<'a>(
 
 /// Returns the user part of the address of a Digital Human: its own as long as it is always on, else one for each run.
 /// The organization's id, which nobody else knows, keeps others from guessing it.
-pub(in crate::service) fn address_user(
-    organization: &str,
-    human_id: i64,
-    human: &DigitalHumanSpec,
-    run_id: i64,
-) -> String {
+pub(crate) fn address_user(organization: &str, human_id: i64, human: &DigitalHumanSpec, run_id: i64) -> String {
     let of_run = if human.listens_on().is_some() { String::new() } else { run_id.to_string() };
     let token = Seed::of(&format!("leg:{organization}:{of_run}:{human_id}")).0 as u32;
     format!("dh-{human_id}-{token:08x}")
 }
 
 /// Returns the SIP URI of a user at this engine; empty where no calls come in.
-pub(in crate::service) fn address_uri(user: &str, at: Option<SocketAddr>) -> String {
+pub(crate) fn address_uri(user: &str, at: Option<SocketAddr>) -> String {
     at.map_or_else(String::new, |at| format!("sip:{user}@{at}"))
 }
 

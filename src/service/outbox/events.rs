@@ -2,23 +2,23 @@
 
 use std::net::SocketAddr;
 
+use ringer_base::clock;
+use ringer_base::error::Result;
+use ringer_model::Object;
+use ringer_model::agent::{AgentDoc, AgentSpec, AgentType};
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::result::ResultDoc;
+use ringer_model::run::RunDoc;
+use ringer_model::status::ResultStatus;
+use ringer_model::webhook::{EventType, WebhookDoc};
+use ringer_model::webhook_event::{AwaitedHuman, OutboundStarted, ResultEvaluated, SimulationEnded, call_evaluated};
+use ringer_store::queue::outbox::Event;
+use ringer_store::{Row, Session, to_text};
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::Outbox;
 use super::addresses::{address_uri, address_user, number};
-use crate::clock;
-use crate::error::Result;
-use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentSpec, AgentType};
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::result::ResultDoc;
-use crate::model::run::RunDoc;
-use crate::model::status::ResultStatus;
-use crate::model::webhook::{EventType, WebhookDoc};
-use crate::model::webhook_event::{AwaitedHuman, OutboundStarted, ResultEvaluated, SimulationEnded, call_evaluated};
-use crate::queue::outbox::Event;
-use crate::store::{Row, Session, to_text};
 
 /// The webhooks of an event, and the folder of its agent.
 struct Audience {
@@ -28,14 +28,14 @@ struct Audience {
 
 impl Outbox {
     /// Tells webhooks that a result has entered CONVERSATION_ENDED.
-    pub(in crate::service) async fn tell_ended(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+    pub(crate) async fn tell_ended(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let audience = audience(db, EventType::SimulationEnded, row.doc.body.agent_id, None).await?;
         let event = SimulationEnded::of(row.id, &row.doc, row.created_ms);
         self.tell(db, &audience, EventType::SimulationEnded, Some(row.id), &event).await
     }
 
     /// Tells webhooks that a result has become terminal, or was evaluated again.
-    pub(in crate::service) async fn tell_evaluated(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+    pub(crate) async fn tell_evaluated(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let kind = EventType::SimulationResultEvaluated;
         let audience = audience(db, kind, row.doc.body.agent_id, None).await?;
         let event = ResultEvaluated::of(row.id, &row.doc, row.created_ms, audience.folder_id);
@@ -44,7 +44,7 @@ impl Outbox {
 
     /// Tells webhooks that a result has become READY: the first of its run tells it, when the agent is the one that
     /// calls.
-    pub(in crate::service) async fn tell_awaited(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+    pub(crate) async fn tell_awaited(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let body = &row.doc.body;
         let mut run = db.get::<RunDoc>(body.simulation_run_id).await?;
         let agent = db.get::<AgentDoc>(body.agent_id).await?.doc;

@@ -1,21 +1,21 @@
 //! Incidents of monitors: their beginning and end, which those who watch a monitor are told.
 
+use ringer_base::clock;
+use ringer_base::error::Result;
+use ringer_model::Object;
+use ringer_model::agent::AgentDoc;
+use ringer_model::monitor::{CheckItem, Incident, MonitorDoc};
+use ringer_model::notification::{Notice, NoticeKind};
+use ringer_model::time::Timestamp;
+use ringer_store::{Row, Session};
 use serde_json::{Value, json};
 
 use super::Outbox;
 use super::notices::about;
-use crate::clock;
-use crate::error::Result;
-use crate::model::Object;
-use crate::model::agent::AgentDoc;
-use crate::model::monitor::{CheckItem, Incident, MonitorDoc};
-use crate::model::notification::{Notice, NoticeKind};
-use crate::model::time::Timestamp;
-use crate::store::{Row, Session};
 
 impl Outbox {
     /// Opens an incident of a monitor, unless one is open, and says so.
-    pub(in crate::service) async fn open_incident(
+    pub(crate) async fn open_incident(
         &self,
         db: &mut Session,
         row: &mut Row<MonitorDoc>,
@@ -31,12 +31,7 @@ impl Outbox {
     }
 
     /// Ends an incident that is open, and says so.
-    pub(in crate::service) async fn close_incident(
-        &self,
-        db: &mut Session,
-        row: &mut Row<MonitorDoc>,
-        why: &str,
-    ) -> Result<()> {
+    pub(crate) async fn close_incident(&self, db: &mut Session, row: &mut Row<MonitorDoc>, why: &str) -> Result<()> {
         let Some(incident) = row.doc.open_incident.take() else { return Ok(()) };
         let facts = json!({ "incident_id": incident.id, "opened_at": incident.opened_at, "reason": incident.reason });
         let facts = facts.as_object().cloned().unwrap_or_default();

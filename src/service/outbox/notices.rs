@@ -1,26 +1,21 @@
 //! Notices: written in the transaction of the change that they tell of, one a channel, and delivered by a job.
 
+use ringer_base::error::Result;
+use ringer_model::Object;
+use ringer_model::agent::{AgentDoc, AgentSpec};
+use ringer_model::monitor::MonitorDoc;
+use ringer_model::notification::{Channel, ChannelType, Notice, NoticeKind, NoticeStatus, NotificationDoc};
+use ringer_model::run::RunDoc;
+use ringer_model::time::Timestamp;
+use ringer_store::Session;
+use ringer_store::queue::NotifyJob;
 use uuid::Uuid;
 
 use super::Outbox;
-use crate::error::Result;
-use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentSpec};
-use crate::model::monitor::MonitorDoc;
-use crate::model::notification::{Channel, ChannelType, Notice, NoticeKind, NoticeStatus, NotificationDoc};
-use crate::model::run::RunDoc;
-use crate::model::time::Timestamp;
-use crate::queue::NotifyJob;
-use crate::store::Session;
 
 impl Outbox {
     /// Stores a pending notification for each channel, with a job that delivers it.
-    pub(in crate::service) async fn notify(
-        &self,
-        db: &mut Session,
-        channels: &[Channel],
-        notice: &Notice,
-    ) -> Result<()> {
+    pub(crate) async fn notify(&self, db: &mut Session, channels: &[Channel], notice: &Notice) -> Result<()> {
         let now = self.clock.now_ms();
         for channel in channels {
             let doc = NotificationDoc {
@@ -38,7 +33,7 @@ impl Outbox {
     }
 
     /// Tells those who are to know of it that a run is completed. The calls of monitors are no runs to them.
-    pub(in crate::service) async fn notify_of_run(&self, db: &mut Session, run_id: i64, run: &RunDoc) -> Result<()> {
+    pub(crate) async fn notify_of_run(&self, db: &mut Session, run_id: i64, run: &RunDoc) -> Result<()> {
         let Some(agent) = db.find::<AgentDoc>(run.agent_id).await? else { return Ok(()) };
         let channels = run_channels(&agent.doc.spec);
         if channels.is_empty() || !db.by::<MonitorDoc>("simulation_id", run.simulation_id).await?.is_empty() {
@@ -61,7 +56,7 @@ impl Outbox {
     }
 
     /// Tells those who look after the organization by mail, where the settings say who that is and how mail goes out.
-    pub(in crate::service) async fn notify_admins(&self, db: &mut Session, notice: &Notice) -> Result<()> {
+    pub(crate) async fn notify_admins(&self, db: &mut Session, notice: &Notice) -> Result<()> {
         let settings = &self.settings.notify;
         if settings.admins.is_empty() || settings.smtp_url.is_none() {
             return Ok(());
@@ -73,19 +68,19 @@ impl Outbox {
     }
 
     /// Returns a path as users reach it.
-    pub(in crate::service) fn link(&self, path: &str) -> String {
+    pub(crate) fn link(&self, path: &str) -> String {
         format!("{}{path}", self.settings.public_url.as_deref().unwrap_or_default())
     }
 }
 
 /// Returns the facts of a notification that names its subject.
-pub(in crate::service) fn about(key: &str, id: Uuid, more: Object) -> Object {
+pub(crate) fn about(key: &str, id: Uuid, more: Object) -> Object {
     let mut data = Object::from_iter([(key.to_owned(), id.to_string().into())]);
     data.extend(more);
     data
 }
 
-pub(in crate::service) fn is_address(text: &str) -> bool {
+pub(crate) fn is_address(text: &str) -> bool {
     let plain = |part: &str| !part.is_empty() && !part.contains([' ', '@', '<', '>', '\r', '\n']);
     text.split_once('@').is_some_and(|(user, host)| plain(user) && plain(host))
 }

@@ -1,11 +1,12 @@
 //! Beginning of a call: admission, what it is made of, its turn among others, and its number.
 
+use ringer_base::error::Result;
+use ringer_judge::Redactor;
+use ringer_model::status::ResultStatus;
+use ringer_store::queue::CallJob;
+
 use super::{Placed, Placements, Placer};
-use crate::error::Result;
-use crate::judge::Redactor;
-use crate::model::status::ResultStatus;
-use crate::queue::CallJob;
-use crate::service::conversation::inbound_address::Turn;
+use crate::conversation::inbound_address::Turn;
 
 /// Next step of a call job.
 pub enum Begin {

@@ -1,21 +1,21 @@
 //! Behaviour of a caller: opening, interruptions, scripted responses, noise. Turns the fields of a Digital Human into
 //! numbers of a call.
 
+use ringer_base::config::Behaviour;
+use ringer_human::{Facts, phrases};
 use ringer_media::call::{
     Interruption, KeywordResponse, Matching, NoiseSpec, Opening, ProbeRates, Response, ScriptRule,
 };
 use ringer_media::frame::RATE_HZ;
 use ringer_media::level::to_speech_level;
 use ringer_media::noise::Kind;
+use ringer_model::digital_human::{BackgroundNoise, DigitalHumanSpec, SpeaksFirstMode};
+use ringer_model::error_code::ErrorCode;
+use ringer_model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
 use serde_json::{Value, json};
 
 use super::steps::keys;
 use super::{Cast, Obstacle, Placer, Settings, ms};
-use crate::config::Behaviour;
-use crate::human::{Facts, phrases};
-use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, SpeaksFirstMode};
-use crate::model::error_code::ErrorCode;
-use crate::model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
 
 /// Returns who speaks first, and the words. `opens`: the Digital Human speaks first unless configured otherwise.
 pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Facts<'_>, behaviour: &Behaviour) -> Opening {
@@ -48,7 +48,7 @@ pub(super) fn interruption(
         Some(Interruptions::Medium {}) => level("medium", levels.medium),
         Some(Interruptions::High {}) => level("high", levels.high),
         Some(Interruptions::Keywords { keyword_responses }) => {
-            let keyword = |of: &crate::model::playback::KeywordResponse| KeywordResponse {
+            let keyword = |of: &ringer_model::playback::KeywordResponse| KeywordResponse {
                 keyword: traits.fill(&of.keyword),
                 response: traits.fill(&of.response),
                 probability: of.probability,
@@ -186,13 +186,13 @@ async fn recording(
 mod tests {
     use std::sync::Arc;
 
+    use ringer_base::testing::WebServer;
     use ringer_media::clip::write_wav;
     use ringer_media::level::{active_level_dbov, rms_dbov};
+    use ringer_provider::testing::ScriptedModel;
 
     use super::super::tests::{cast, placer};
     use super::*;
-    use crate::provider::testing::ScriptedModel;
-    use ringer_base::testing::WebServer;
 
     fn human(body: Value) -> DigitalHumanSpec {
         serde_json::from_value(body).expect("a Digital Human")
@@ -262,7 +262,7 @@ mod tests {
     async fn what_does_not_act_without_a_model_is_told_in_the_result() {
         let agent = || json!({"sip_uri": "sip:bob@127.0.0.1:5080"});
         let asked = json!({"interruptions": {"type": "contextual", "contextual_prompt": "it repeats itself"}});
-        let model: Arc<dyn crate::provider::LanguageModel> = Arc::new(ScriptedModel::new(Vec::new()));
+        let model: Arc<dyn ringer_provider::LanguageModel> = Arc::new(ScriptedModel::new(Vec::new()));
         for (model, expect, meaning_ms) in
             [(None, &["contextual_interruptions_need_language_model"][..], None), (Some(model), &[][..], Some(1500))]
         {

@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use parking_lot::Mutex;
+use ringer_base::config::DialLimits;
+use ringer_base::error::Result;
+use ringer_engine::{DialGate, Forwarded};
+use ringer_model::error_code::ErrorCode;
+use ringer_model::result::ResultDoc;
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::ResultStatus;
+use ringer_model::time::Timestamp;
 use ringer_sip::uri::{Scheme, Uri};
+use ringer_store::{DialRow, DialScope, Session};
 
 use super::Placements;
 use super::trunks::{default_name, trunk_at};
-use crate::config::DialLimits;
-use crate::engine::{DialGate, Forwarded};
-use crate::error::Result;
-use crate::model::error_code::ErrorCode;
-use crate::model::result::ResultDoc;
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::ResultStatus;
-use crate::model::time::Timestamp;
-use crate::service::conversation::obstacle::Obstacle;
-use crate::service::conversation::user_part::{UserPart, user_part};
-use crate::store::{DialRow, DialScope, Session};
+use crate::conversation::obstacle::Obstacle;
+use crate::conversation::user_part::{UserPart, user_part};
 
 /// Time that a claim outlives the longest call that it may be of, so that the end of the call ends it.
 const GRACE_MS: i64 = 300_000;
@@ -63,7 +63,7 @@ pub enum CallerNumber {
 pub type Refusals = BTreeMap<(String, String), u64>;
 
 /// Refusals since the start of this process.
-pub(in crate::service) type RefusalCounts = Mutex<Refusals>;
+pub(crate) type RefusalCounts = Mutex<Refusals>;
 
 /// One number that asks to be admitted.
 struct Asked<'a> {
@@ -116,12 +116,7 @@ impl Placements {
     }
 
     /// Returns the gate that a call asks when the other side names another address. `None` where no trunk is set up.
-    pub(in crate::service) fn dial_gate(
-        &self,
-        organization: &str,
-        result_id: i64,
-        trunk: Option<&str>,
-    ) -> Option<DialGate> {
+    pub(crate) fn dial_gate(&self, organization: &str, result_id: i64, trunk: Option<&str>) -> Option<DialGate> {
         if self.settings.trunks.is_empty() {
             return None;
         }
@@ -332,7 +327,7 @@ fn limits_of<'s>(
 
 /// Returns the dial of a user part at a trunk's host; `None` for a name, which is no number. Digits that are no number in E.164 are
 /// kept as they are: no prefix allows them.
-pub(in crate::service) fn outgoing_at(trunk: &str, user: &str) -> Option<Outgoing> {
+pub(crate) fn outgoing_at(trunk: &str, user: &str) -> Option<Outgoing> {
     let number = match user_part(user) {
         UserPart::Number(number) => number,
         UserPart::Digits => String::new(),

@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ringer_base::clock::Clock;
+use ringer_base::config::Secret;
+use ringer_base::error::Result;
+use ringer_base::post::{Poster, Posting, signatures};
+use ringer_model::Object;
+use ringer_model::agent::ConnectionType;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Cast, Obstacle, Placements};
-use crate::clock::Clock;
-use crate::config::Secret;
-use crate::error::Result;
-use crate::model::Object;
-use crate::model::agent::ConnectionType;
-use crate::model::error_code::ErrorCode;
-use crate::model::time::Timestamp;
-use crate::provider::post::{Poster, Posting, signatures};
-use crate::service::Settings;
-use crate::service::library::field_rules;
+use crate::Settings;
+use crate::library::field_rules;
 
 /// Time limit for a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -158,10 +158,11 @@ impl Asked<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::provider::guard::Guard;
-    use crate::service::placement::tests::cast;
+    use ringer_base::guard::Guard;
     use ringer_base::testing::WebServer;
+
+    use super::*;
+    use crate::placement::tests::cast;
 
     fn poster() -> Poster {
         Poster::new(Guard::new(true), PATIENCE)

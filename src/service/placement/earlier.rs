@@ -1,11 +1,11 @@
 //! Memory of a Digital Human about the earlier steps of its journey.
 
-use crate::error::Result;
-use crate::model::digital_human::{DigitalHumanSpec, Direction, JourneyStep, Modality, Role};
-use crate::model::result::ResultDoc;
-use crate::model::status::ResultStatus;
-use crate::model::transcript::Transcript;
-use crate::store::{Row, Session};
+use ringer_base::error::Result;
+use ringer_model::digital_human::{DigitalHumanSpec, Direction, JourneyStep, Modality, Role};
+use ringer_model::result::ResultDoc;
+use ringer_model::status::ResultStatus;
+use ringer_model::transcript::Transcript;
+use ringer_store::{Row, Session};
 
 /// Words that are remembered of one step; of a longer one the end counts most.
 const MOST_WORDS: usize = 150;
@@ -71,9 +71,10 @@ fn last_words(transcript: &Transcript) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::transcript::{EntrySource, TranscriptEntry};
+    use ringer_model::transcript::{EntrySource, TranscriptEntry};
     use serde_json::json;
+
+    use super::*;
 
     fn transcript(lines: &[(Role, &str)]) -> Transcript {
         let entry = |(speaker, utterance): &(Role, &str)| {

@@ -1,12 +1,12 @@
 //! Fields that are set and do not act: each is named in the result's warnings.
 
+use ringer_base::config::Sms;
+use ringer_model::agent::{AgentMode, ConnectionType};
+use ringer_model::digital_human::{DigitalHumanSpec, Fluency, JourneyStep, Modality, TranscriptLine, Verbosity};
 use serde_json::Value;
 
 use super::Cast;
-use crate::config::Sms;
-use crate::model::agent::{AgentMode, ConnectionType};
-use crate::model::digital_human::{DigitalHumanSpec, Fluency, JourneyStep, Modality, TranscriptLine, Verbosity};
-use crate::service::library::human_rules::transcripts::{customer_lines, transcript_lines};
+use crate::library::human_rules::transcripts::{customer_lines, transcript_lines};
 
 impl Cast {
     /// Names the fields that are set and do not act, or act otherwise than they say.
@@ -143,7 +143,7 @@ fn needing_model(human: &DigitalHumanSpec) -> impl Iterator<Item = &'static str>
 /// True when there are words that are not given: all but those of a playback.
 fn words_itself(human: &DigitalHumanSpec) -> bool {
     let steps = human.enriched_playback.as_deref().unwrap_or_default();
-    let is_meant = |step: &crate::model::Object| {
+    let is_meant = |step: &ringer_model::Object| {
         let has = |key: &str| step.get(key).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
         has("intent") && !has("exact_message")
     };
@@ -169,11 +169,11 @@ fn replays(human: &DigitalHumanSpec, lines: Option<&[TranscriptLine]>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ringer_base::config::Secret;
     use serde_json::json;
 
     use super::super::tests::cast;
     use super::*;
-    use crate::config::Secret;
 
     #[test]
     fn an_override_that_nobody_reads_is_named() {

@@ -1,13 +1,13 @@
 //! Steps of a playback and keys of scripted answers that are not done as they are written: each is named in the result's
 //! warnings.
 
+use ringer_human::{Facts, Step};
+use ringer_model::Object;
+use ringer_model::playback::ResponseType;
 use serde_json::Value;
 
 use super::Cast;
 use super::steps::{keys, no_keys, step};
-use crate::human::{Facts, Step};
-use crate::model::Object;
-use crate::model::playback::ResponseType;
 
 impl Cast {
     /// Names what is left out, or taken otherwise than it says.

@@ -1,11 +1,10 @@
 //! Microphone and connection between the Digital Human and the agent, by their named levels.
 
+use ringer_base::config::{Audio, Connection};
 use ringer_media::connection::ConnectionSpec;
 use ringer_media::impair::{AudioQuality, Clip};
+use ringer_model::digital_human::Quality;
 use serde_json::{Value, json};
-
-use crate::config::{Audio, Connection};
-use crate::model::digital_human::Quality;
 
 /// Returns the band and the faults of the microphone.
 pub(super) fn audio_quality(quality: Quality, levels: &Audio) -> AudioQuality {
@@ -57,10 +56,11 @@ pub(super) fn connection_in_force(spec: &ConnectionSpec) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use ringer_base::config::Behaviour;
+
     use super::super::tests::{cast, placer};
     use super::super::{Placer, Settings};
     use super::*;
-    use crate::config::Behaviour;
 
     #[tokio::test]
     async fn bands_and_faults_are_those_of_the_settings() {

@@ -1,10 +1,10 @@
 //! Numbers behind the levels of a call, as its result tells them.
 
+use ringer_human::{FluencyLevel, Verbosity};
 use ringer_media::call::CallSpec;
 use serde_json::{Value, json};
 
 use super::{Cast, Placer, behaviour, impairment};
-use crate::human::{FluencyLevel, Verbosity};
 
 impl Cast {
     /// The numbers behind the levels of this call.

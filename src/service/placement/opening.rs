@@ -1,12 +1,13 @@
 //! The line with which a Digital Human begins: made by a language model once and kept, unless it is to be made anew each time.
 
+use ringer_base::error::Result;
+use ringer_human as human;
+use ringer_human::Profile;
 use ringer_media::seed::Seed;
+use ringer_model::digital_human::SpeaksFirstMode;
+use ringer_store::OpeningKey;
 
 use super::{Cast, Placements, Placer};
-use crate::error::Result;
-use crate::human::{self, Profile};
-use crate::model::digital_human::SpeaksFirstMode;
-use crate::store::OpeningKey;
 
 impl Placements {
     /// Gives a caller the line that it always begins with, made now when there is none yet. Without one, because nobody can

@@ -2,21 +2,21 @@
 
 use std::net::IpAddr;
 
+use ringer_base::config::{Identity, Trunk};
+use ringer_base::error::Result;
+use ringer_base::guard::Guard;
+use ringer_engine::{SipDial, TrunkTerms};
+use ringer_model::agent::ConnectionType;
+use ringer_model::error_code::ErrorCode;
 use ringer_sip::Hop;
+use ringer_syntax::phone::e164;
+use ringer_transport::sip::address::{Address, AddressFault};
 use serde_json::json;
 
 use super::dial::{CallerNumber, Outgoing, outgoing_at};
 use super::trunks::{choose, trunk_at};
 use super::{Cast, Obstacle, Placed, Placements};
-use crate::config::{Identity, Trunk};
-use crate::engine::{SipDial, TrunkTerms};
-use crate::error::Result;
-use crate::model::agent::ConnectionType;
-use crate::model::error_code::ErrorCode;
-use crate::provider::guard::Guard;
-use crate::service::Settings;
-use crate::transport::sip::address::{Address, AddressFault};
-use ringer_syntax::phone::e164;
+use crate::Settings;
 
 /// Returns the dial of the agent's number, without its caller, and what has to be admitted first.
 pub(super) async fn dial(cast: &Cast, settings: &Settings) -> std::result::Result<(SipDial, Outgoing), Obstacle> {
@@ -149,13 +149,13 @@ impl Cast {
 mod tests {
     use std::sync::Arc;
 
+    use ringer_base::config::{CODECS, Encryption};
     use serde_json::Value;
 
     use super::super::tests::cast;
     use super::*;
-    use crate::config::{CODECS, Encryption};
-    use crate::service::placement::route::destination;
-    use crate::service::placement::trunks::tests::trunks;
+    use crate::placement::route::destination;
+    use crate::placement::trunks::tests::trunks;
 
     const FILE: &str = "
         [sip]

@@ -1,18 +1,19 @@
 //! Agents behind a voice pipeline: where the offer goes, and what is said along with it.
 
+use ringer_base::config::{Secret, is_http_address};
+use ringer_base::guard::Guard;
+use ringer_base::post::Poster;
+use ringer_engine::{Destination, PipelineDial, RoomDial};
+use ringer_model::agent::ConnectionType;
+use ringer_model::error_code::ErrorCode;
+use ringer_transport::pipeline::{Patience, PipelineTarget, Start, Started, start};
+use ringer_transport::room;
+use ringer_transport::room::{Credentials, RoomTarget, RoomTerms};
 use serde_json::{Value, json};
 
 use super::{Cast, Obstacle, Placed, Placements};
-use crate::config::{Secret, is_http_address};
-use crate::engine::{Destination, PipelineDial, RoomDial};
-use crate::model::agent::ConnectionType;
-use crate::model::error_code::ErrorCode;
-use crate::provider::guard::Guard;
-use crate::provider::post::Poster;
-use crate::service::Settings;
-use crate::service::conversation::outcome::code_of;
-use crate::transport::pipeline::{Patience, PipelineTarget, Start, Started, start};
-use crate::transport::room::{self, Credentials, RoomTarget, RoomTerms};
+use crate::Settings;
+use crate::conversation::outcome::code_of;
 
 /// Returns how the pipeline of the agent is reached.
 pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obstacle> {
@@ -79,9 +80,10 @@ impl Placements {
 
 #[cfg(test)]
 mod tests {
+    use ringer_base::config::Pipelines;
+
     use super::*;
-    use crate::config::Pipelines;
-    use crate::service::placement::tests::cast;
+    use crate::placement::tests::cast;
 
     fn dial_of(agent: Value, run: Value, stored: Value, start: bool) -> Result<PipelineDial, (String, String)> {
         let start_url = start.then(|| "http://start".to_owned());

@@ -1,17 +1,17 @@
 //! Agents and steps that cannot be held here, and why: another channel than the agent's, a setting that is missing, a
 //! platform without an adapter.
 
+use ringer_base::config::Sms;
+use ringer_base::error::Result;
+use ringer_model::agent::{AgentMode, ConnectionType};
+use ringer_model::digital_human::Modality;
+use ringer_model::error_code::{ErrorCode, Platform, PlatformFault, Setting};
+use ringer_model::integration::IntegrationSpec;
+use ringer_store::Session;
 use serde_json::{Value, json};
 
 use super::{Cast, Obstacle};
-use crate::config::Sms;
-use crate::error::Result;
-use crate::model::agent::{AgentMode, ConnectionType};
-use crate::model::digital_human::Modality;
-use crate::model::error_code::{ErrorCode, Platform, PlatformFault, Setting};
-use crate::model::integration::IntegrationSpec;
-use crate::service::library::folders::stored_integrations;
-use crate::store::Session;
+use crate::library::folders::stored_integrations;
 
 /// Code of an agent or a step that this build has no way to reach.
 pub(super) const NOT_SUPPORTED: ErrorCode = ErrorCode::ConnectionNotSupported;
@@ -176,10 +176,11 @@ fn no_mail() -> Obstacle {
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::agent::AgentSpec;
+    use ringer_model::error_code::Owner;
+
     use super::*;
-    use crate::model::agent::AgentSpec;
-    use crate::model::error_code::Owner;
-    use crate::service::placement::tests::cast;
+    use crate::placement::tests::cast;
 
     /// Returns the settings of all platforms, the agent's and the organization's.
     fn all_set() -> (Value, Value) {

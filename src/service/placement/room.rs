@@ -3,26 +3,26 @@
 
 use std::sync::Arc;
 
+use ringer_base::clock::random_seed;
+use ringer_base::config::Secret;
+use ringer_base::error::Result;
+use ringer_base::guard::Guard;
+use ringer_base::post::Poster;
+use ringer_engine::{Destination, RoomDial};
+use ringer_model::Object;
+use ringer_model::agent::{AgentDoc, ConnectionType};
+use ringer_model::error_code::{ErrorCode, Platform, PlatformFault};
+use ringer_model::integration::IntegrationSpec;
+use ringer_model::result::ResultDoc;
+use ringer_transport::room::access::{AccessFault, Admission, RoomKey, RoomServer, TokenServer, Visit, join_token};
+use ringer_transport::room::{Credentials, Patience, RoomTarget, RoomTerms};
 use serde_json::json;
 
 use super::{Cast, Obstacle, Placed, Placements};
-use crate::clock::random_seed;
-use crate::config::Secret;
-use crate::engine::{Destination, RoomDial};
-use crate::error::Result;
-use crate::model::Object;
-use crate::model::agent::{AgentDoc, ConnectionType};
-use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
-use crate::model::integration::IntegrationSpec;
-use crate::model::result::ResultDoc;
-use crate::provider::guard::Guard;
-use crate::provider::post::Poster;
-use crate::service::conversation::facts::spoken_facts;
-use crate::service::conversation::outcome::code_of;
-use crate::service::library::folders::stored_integrations;
-use crate::service::{Settings, WEBHOOK_PATIENCE};
-use crate::transport::room::access::{AccessFault, Admission, RoomKey, RoomServer, TokenServer, Visit, join_token};
-use crate::transport::room::{Credentials, Patience, RoomTarget, RoomTerms};
+use crate::conversation::facts::spoken_facts;
+use crate::conversation::outcome::code_of;
+use crate::library::folders::stored_integrations;
+use crate::{Settings, WEBHOOK_PATIENCE};
 
 /// Names under which the id of the result reaches the agent.
 const RESULT_IDS: [&str; 2] = ["X-Simulation-Result-Id", "simulation_result_id"];
@@ -219,7 +219,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::service::placement::tests::cast;
+    use crate::placement::tests::cast;
 
     const DRAW: u32 = 0xabcd;
 

@@ -1,20 +1,20 @@
 //! Destination of a call, and the headers of its INVITE.
 
+use ringer_base::config::Secret;
+use ringer_base::guard::Guard;
+use ringer_engine::{Answering, Destination, SipDial};
 use ringer_media::codec::Codec;
+use ringer_model::agent::ConnectionType;
+use ringer_model::error_code::ErrorCode;
 use ringer_sip::Hop;
+use ringer_transport::sip::address::{Address, AddressFault};
+use ringer_transport::sip::names::Resolver;
 
 use super::dial::Outgoing;
 use super::platform::NOT_SUPPORTED;
 use super::{Cast, Obstacle, phone, pipeline, room, socket};
-use crate::config::Secret;
-use crate::engine::{Answering, Destination, SipDial};
-use crate::model::agent::ConnectionType;
-use crate::model::error_code::ErrorCode;
-use crate::provider::guard::Guard;
-use crate::service::Settings;
-use crate::service::conversation::facts::spoken_value;
-use crate::transport::sip::address::{Address, AddressFault};
-use crate::transport::sip::names::Resolver;
+use crate::Settings;
+use crate::conversation::facts::spoken_value;
 
 /// Header fields that are the engine's own.
 const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
@@ -141,11 +141,11 @@ fn header_value(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ringer_transport::sip::names::testing::NameServer;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::service::placement::tests::cast;
-    use crate::transport::sip::names::testing::NameServer;
+    use crate::placement::tests::cast;
 
     #[test]
     fn headers_of_the_invite() {
@@ -169,7 +169,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_written_step_says_what_is_missing() {
-        let carrier = crate::config::Sms { send_url: Some(Secret::new("http://h".into())), ..Default::default() };
+        let carrier = ringer_base::config::Sms { send_url: Some(Secret::new("http://h".into())), ..Default::default() };
         let with_carrier = Settings { sms: std::sync::Arc::new(carrier), ..Settings::new("unused") };
         for (modality, settings, code, text) in [
             ("sms", Settings::new("unused"), "SMS_NOT_CONFIGURED", "No carrier for text messages is set up"),

@@ -1,14 +1,14 @@
 //! Agents that are reached by a WebSocket: address, dialect and parameters of the call.
 
+use ringer_base::config::Secret;
+use ringer_base::guard::Guard;
+use ringer_engine::{Answering, Destination, WebSocketDial};
 use ringer_media::call::DtmfMethod;
+use ringer_model::error_code::ErrorCode;
+use ringer_transport::websocket::dialect::DialectError;
 
 use super::{Cast, Obstacle};
-use crate::config::Secret;
-use crate::engine::{Answering, Destination, WebSocketDial};
-use crate::model::error_code::ErrorCode;
-use crate::provider::guard::Guard;
-use crate::service::Settings;
-use crate::transport::websocket::dialect::DialectError;
+use crate::Settings;
 
 /// Returns how the server of the agent is reached.
 pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<WebSocketDial, Obstacle> {
@@ -29,7 +29,8 @@ pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<WebSocketDial, Ob
 pub(super) fn terms(cast: &Cast, settings: &Settings) -> Result<WebSocketDial, Obstacle> {
     let agent = &cast.agent.spec;
     let named = cast.overrides.websocket_dialect.as_deref().or(cast.human.websocket_dialect.as_deref());
-    let unknown = |error: crate::error::Error| Obstacle::new(ErrorCode::WebsocketConnectFailed, error.to_string());
+    let unknown =
+        |error: ringer_base::error::Error| Obstacle::new(ErrorCode::WebsocketConnectFailed, error.to_string());
     let dialect = settings.dialect(named.or(agent.websocket_dialect.as_deref())).map_err(unknown)?;
     let parameters: Vec<(String, String)> =
         agent.websocket_parameters.iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -70,11 +71,11 @@ pub(super) fn digits(destination: &Destination) -> Option<DtmfMethod> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use ringer_transport::websocket::{Dialect, Kind};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::service::placement::tests::cast;
-    use crate::transport::websocket::{Dialect, Kind};
+    use crate::placement::tests::cast;
 
     #[test]
     fn the_nearest_address_and_dialect_count() {

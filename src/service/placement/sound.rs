@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use ringer_base::fetch::fetch;
+use ringer_base::guard::ip_allowed;
+use ringer_provider::audio::Sound;
+use ringer_provider::{Failure, audio};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use super::Settings;
-use crate::provider::Failure;
-use crate::provider::audio::{self, Sound};
-use crate::provider::fetch::fetch;
-use crate::provider::guard::ip_allowed;
 
 /// Sounds that are kept; the oldest is given up first. A sound of ten minutes is 19 MB.
 const KEPT: usize = 16;

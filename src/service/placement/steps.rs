@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use ringer_human::{Facts, Step, Wanted};
 use ringer_media::call::TimedBargeIn;
+use ringer_model::Object;
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::playback::phrases;
 use serde_json::Value;
-
-use crate::human::{Facts, Step, Wanted};
-use crate::model::Object;
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::playback::phrases;
 
 /// Returns the steps that the Digital Human plays. A step that says nothing that can be played is left out; `idle` tells of it.
 pub(super) fn playback(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Vec<Step> {

@@ -1,8 +1,9 @@
 //! Calls of journeys, levels of behaviour, and voices.
 
+use ringer_base::config::CODECS;
+use ringer_provider::fake::FakeSynthesizer;
+
 use super::*;
-use crate::config::CODECS;
-use crate::provider::fake::FakeSynthesizer;
 
 fn merge(mut base: Value, over: Value) -> Value {
     let (base_map, over) = (base.as_object_mut().expect("an object"), over.as_object().expect("an object"));
@@ -58,7 +59,7 @@ async fn a_journey_has_one_caller_whom_the_agent_may_call() {
         assert_eq!(cast.opens(), called);
         let placed = cast.place(&placer(), &Settings::new("unused")).await.expect("it can be placed");
         assert_eq!(
-            matches!(placed.placement.destination, crate::engine::Destination::Incoming(_)),
+            matches!(placed.placement.destination, ringer_engine::Destination::Incoming(_)),
             called,
             "who dials"
         );
@@ -95,7 +96,7 @@ async fn speeds_and_lengths_of_turns_are_those_of_the_settings() {
 async fn a_voice_that_is_not_here_is_no_fault_of_a_call() {
     let human = json!({ "language": "en", "gender": "male", "custom_voice_id": "nobody" });
     let cast = cast(json!({ "sip_uri": "sip:bob@127.0.0.1:5080" }), human, json!({}));
-    let speech = Arc::new(crate::provider::speech::EmbeddedSpeech::new().expect("there is a temporary folder"));
+    let speech = Arc::new(ringer_provider::speech::EmbeddedSpeech::new().expect("there is a temporary folder"));
     let placer = Placer { synthesizer: speech, ..placer() };
     let placed = cast.place(&placer, &Settings::new("unused")).await.unwrap_or_else(|why| panic!("{why:?}"));
     assert_eq!(placed.notes["voice_substituted"], "no voice nobody: flite:rms");
@@ -105,7 +106,7 @@ async fn a_voice_that_is_not_here_is_no_fault_of_a_call() {
 
 #[tokio::test]
 async fn a_wish_that_has_no_voice_is_in_the_metadata() {
-    use crate::provider::speech::EmbeddedSpeech;
+    use ringer_provider::speech::EmbeddedSpeech;
     let speech = Arc::new(EmbeddedSpeech::new().expect("there is a temporary folder"));
     let placer = Placer { synthesizer: speech, ..placer() };
     for (language, accent, gender, expect) in [

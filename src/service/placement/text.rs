@@ -2,29 +2,30 @@
 
 use std::sync::Arc;
 
+use ringer_base::config::{Behaviour, Secret, Sms};
+use ringer_base::error::Result;
+use ringer_base::post::Poster;
+use ringer_engine::dialogue::{DialogueSpec, First};
+use ringer_engine::host_and_port;
+use ringer_human as human;
+use ringer_human::{Facts, Mind, Profile, Step, Verbosity};
 use ringer_media::call::{Opening, ScriptRule};
 use ringer_media::seed::Seed;
+use ringer_model::Object;
+use ringer_model::agent::ConnectionType;
+use ringer_model::agent_version::VersionDoc;
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::error_code::{ErrorCode, Platform, Setting};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::time::span_ms;
+use ringer_provider::LanguageModel;
+use ringer_provider::messages::{Carrier, ChatAgent, Contact, Webhook};
 use serde_json::json;
 
 use super::platform::no_carrier;
 use super::{Cast, Obstacle, Placements, Placer, behaviour, steps};
-use crate::config::{Behaviour, Secret, Sms};
-use crate::engine::dialogue::{DialogueSpec, First};
-use crate::engine::host_and_port;
-use crate::error::Result;
-use crate::human::{self, Facts, Mind, Profile, Step, Verbosity};
-use crate::model::Object;
-use crate::model::agent::ConnectionType;
-use crate::model::agent_version::VersionDoc;
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::error_code::{ErrorCode, Platform, Setting};
-use crate::model::simulation::SimulationSpec;
-use crate::model::time::span_ms;
-use crate::provider::LanguageModel;
-use crate::provider::messages::{Carrier, ChatAgent, Contact, Webhook};
-use crate::provider::post::Poster;
-use crate::service::Settings;
-use crate::service::library::human_rules::values::bind;
+use crate::Settings;
+use crate::library::human_rules::values::bind;
 
 /// Seconds without a message after which a conversation ends, unless its simulation says otherwise.
 const INACTIVITY_S: i64 = 300;
@@ -178,7 +179,7 @@ impl Cast {
 
 /// Returns a Digital Human outside of any simulation: a conversation that it begins, or answers, and the mind that
 /// words it.
-pub(in crate::service) fn alone(
+pub(crate) fn alone(
     mut human: DigitalHumanSpec,
     seed: Seed,
     begins: bool,

@@ -3,14 +3,14 @@
 
 use std::net::IpAddr;
 
+use ringer_base::config::Trunk;
+use ringer_base::guard::Guard;
+use ringer_model::error_code::ErrorCode;
 use ringer_sip::uri::Uri;
+use ringer_transport::sip::names::Resolver;
 
-use crate::config::Trunk;
-use crate::model::error_code::ErrorCode;
-use crate::provider::guard::Guard;
-use crate::service::conversation::obstacle::Obstacle;
-use crate::service::conversation::user_part::Trunks;
-use crate::transport::sip::names::Resolver;
+use crate::conversation::obstacle::Obstacle;
+use crate::conversation::user_part::Trunks;
 
 /// A port with which a host is looked up by its addresses alone.
 const ANY_PORT: u16 = 5060;
@@ -18,10 +18,7 @@ const ANY_PORT: u16 = 5060;
 ///
 /// # Errors
 /// `SIP_NOT_CONFIGURED` where there is none, `UNUSABLE_CALLER_ID` for a number that is not the trunk's, or where it has none.
-pub(in crate::service) fn choose<'a>(
-    trunks: &'a Trunks,
-    caller: Option<&str>,
-) -> Result<(&'a str, &'a Trunk), Obstacle> {
+pub(crate) fn choose<'a>(trunks: &'a Trunks, caller: Option<&str>) -> Result<(&'a str, &'a Trunk), Obstacle> {
     let owns = |trunk: &Trunk, number: &str| trunk.numbers.iter().any(|own| own == number);
     let owner = caller.and_then(|number| trunks.iter().find(|(_, trunk)| owns(trunk, number)));
     if let Some((name, trunk)) = owner {
@@ -47,12 +44,12 @@ fn default_of(trunks: &Trunks) -> Option<(&String, &Trunk)> {
 }
 
 /// Returns the name of the default trunk, or of the only one.
-pub(in crate::service) fn default_name(trunks: &Trunks) -> Option<&str> {
+pub(crate) fn default_name(trunks: &Trunks) -> Option<&str> {
     default_of(trunks).map(|(name, _)| name.as_str())
 }
 
 /// Returns the trunk whose host, or outbound proxy, is `host`, or is reached at one of the addresses `found`.
-pub(in crate::service) async fn trunk_at<'a>(
+pub(crate) async fn trunk_at<'a>(
     trunks: &'a Trunks,
     host: &str,
     found: &[IpAddr],
@@ -89,22 +86,23 @@ pub(in crate::service) async fn trunk_at<'a>(
 }
 
 #[cfg(test)]
-pub(in crate::service) mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
+    use ringer_base::config::Config;
+    use ringer_transport::sip::names::testing::NameServer;
+
     use super::*;
-    use crate::config::Config;
-    use crate::transport::sip::names::testing::NameServer;
 
     /// Trunks of a settings file.
-    pub(in crate::service) fn trunks(file: &str) -> Trunks {
+    pub(crate) fn trunks(file: &str) -> Trunks {
         let read = Config::from_texts(Some((Path::new("r.toml"), file)), &BTreeMap::new(), &[], 3200);
         read.expect("good settings").sip.trunks
     }
 
     /// Settings with two trunks, the second of which is the default.
-    pub(in crate::service) const TWO: &str = "
+    pub(crate) const TWO: &str = "
         [sip.trunks.near]
         host = 'sip.near.example'
         numbers = ['+15550001111', '+493012345']

@@ -1,6 +1,6 @@
 //! The voice of a Digital Human. A wished voice that is not here is replaced, and the call says so.
 
-use crate::provider::{Failure, Synthesizer, Voice, VoiceWanted};
+use ringer_provider::{Failure, Synthesizer, Voice, VoiceWanted};
 
 /// Returns the voice for `wanted`. An id of no voice is taken from `wanted` and told in `warnings`; language, gender and accent then
 /// decide.
@@ -24,8 +24,9 @@ pub(super) fn choose(
 
 #[cfg(test)]
 mod tests {
+    use ringer_provider::speech::EmbeddedSpeech;
+
     use super::*;
-    use crate::provider::speech::EmbeddedSpeech;
 
     #[test]
     fn a_voice_that_is_not_here_is_replaced_and_told() {

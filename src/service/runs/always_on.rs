@@ -1,28 +1,29 @@
 //! Digital Humans that can be called at any time: each call that comes in makes a result of its own, in its simulation's run
 //! of the day (UTC). What they listen on is read when a call comes, so that a change of it acts at once and outlives a restart.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::agent::AgentDoc;
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::result::ResultDoc;
+use ringer_model::run::{QueueSpec, RunDoc};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::{ResultStatus, RunStatus};
+use ringer_model::time::Timestamp;
+use ringer_store::queue::CallJob;
+use ringer_store::{Row, Session};
+
 use super::Runs;
 use super::queueing::{Plan, new_result, repetitions_so_far};
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::agent::AgentDoc;
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::result::ResultDoc;
-use crate::model::run::{QueueSpec, RunDoc};
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::{ResultStatus, RunStatus};
-use crate::model::time::Timestamp;
-use crate::queue::CallJob;
-use crate::service::conversation::inbound_address::{Goal, InboundAddress, has_place, login};
-use crate::service::library::{agents, versions};
-use crate::service::outbox::addresses::address_user;
-use crate::store::{Row, Session};
+use crate::conversation::inbound_address::{Goal, InboundAddress, has_place, login};
+use crate::library::{agents, versions};
+use crate::outbox::addresses::address_user;
 
 const DAY_MS: i64 = 86_400_000;
 
 impl Runs {
     /// Returns the always-on Digital Human behind `address`, a number or the user part of its own address.
-    pub(in crate::service) async fn always_on_address(&self, address: &str) -> Result<Option<InboundAddress>> {
+    pub(crate) async fn always_on_address(&self, address: &str) -> Result<Option<InboundAddress>> {
         let mut db = self.store.org("").read().await?;
         let found = match human_of(address) {
             Some(id) => db.organization_of_human(id).await?.map(|organization| (organization, id)),
@@ -54,7 +55,7 @@ impl Runs {
     }
 
     /// Makes the result of a call to an always-on Digital Human, DISPATCHED. `None`: there is no place for it.
-    pub(in crate::service) async fn take_always_on(
+    pub(crate) async fn take_always_on(
         &self,
         organization: &str,
         human_id: i64,

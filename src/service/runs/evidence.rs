@@ -11,16 +11,17 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-pub(in crate::service) use self::capture::{Message, messages};
+pub(crate) use self::capture::{Message, messages};
+use ringer_base::config::Capture;
+use ringer_base::error::{Error, Result};
+use ringer_model::result::{ResultDoc, find_note};
+use ringer_model::secret::mask;
+
 use super::Runs;
-use crate::config::Capture;
-use crate::error::{Error, Result};
-use crate::model::result::{ResultDoc, find_note};
-use crate::model::secret::mask;
-use crate::service::Caller;
-use crate::service::conversation::artifacts::{CAPTURED, EVIDENCE, SIP_LOG, is_hidden};
-use crate::service::conversation::privacy::{redact_settings, redactor_of};
-use crate::service::conversation::snapshot::settings_of;
+use crate::Caller;
+use crate::conversation::artifacts::{CAPTURED, EVIDENCE, SIP_LOG, is_hidden};
+use crate::conversation::privacy::{redact_settings, redactor_of};
+use crate::conversation::snapshot::settings_of;
 
 /// Bytes of a file that are hashed at once.
 const PIECE: usize = 64 * 1024;
@@ -129,7 +130,7 @@ fn pretty(part: &impl Serialize) -> Result<Member> {
 
 /// Returns a file in `folder` that loses its name at once.
 fn nameless(folder: &Path) -> io::Result<File> {
-    let path = folder.join(format!("evidence-{}.part", crate::clock::new_id()));
+    let path = folder.join(format!("evidence-{}.part", ringer_base::clock::new_id()));
     let file = File::options().read(true).write(true).create_new(true).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)

@@ -5,21 +5,21 @@ use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
+use ringer_base::error::{Error, Result};
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::evaluation::{CustomResult, Evaluation};
+use ringer_model::format::ExportFormat;
+use ringer_model::result::{ResultDoc, ResultRecord};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::{Outcome, ResultStatus};
+use ringer_model::verdict::VerdictWord;
 use serde_json::{Number, Value, json};
 
 use super::Runs;
 use super::queueing::RunResults;
-use crate::error::{Error, Result};
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::error_code::ErrorCode;
-use crate::model::evaluation::{CustomResult, Evaluation};
-use crate::model::format::ExportFormat;
-use crate::model::result::{ResultDoc, ResultRecord};
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::{Outcome, ResultStatus};
-use crate::model::verdict::VerdictWord;
-use crate::service::Caller;
-use crate::service::library::simulations::name_of;
+use crate::Caller;
+use crate::library::simulations::name_of;
 
 /// First characters by which spreadsheets recognise a formula.
 const FORMULA: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\n'];

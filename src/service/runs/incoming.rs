@@ -1,18 +1,18 @@
 //! Calls that come in: whom they are for, and the result that takes them.
 
+use ringer_base::error::Result;
+use ringer_model::Object;
+use ringer_model::agent::AgentDoc;
+use ringer_model::result::ResultDoc;
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::ResultStatus;
+use ringer_model::time::Timestamp;
+use ringer_store::queue::CallJob;
 use serde_json::json;
 
 use super::Runs;
-use crate::error::Result;
-use crate::model::Object;
-use crate::model::agent::AgentDoc;
-use crate::model::result::ResultDoc;
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::ResultStatus;
-use crate::model::time::Timestamp;
-use crate::queue::CallJob;
-use crate::service::conversation::inbound_address::{Goal, InboundAddress, has_place, login, stage};
-use crate::service::conversation::user_part::called_number;
+use crate::conversation::inbound_address::{Goal, InboundAddress, has_place, login, stage};
+use crate::conversation::user_part::called_number;
 
 /// Receiver of an incoming call.
 #[derive(Clone, Debug, PartialEq)]

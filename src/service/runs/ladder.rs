@@ -2,19 +2,17 @@
 
 use std::path::Path;
 
+use ringer_base::error::{Error, Result};
+use ringer_model::result::ResultDoc;
+use ringer_model::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Runs;
 use super::evidence::messages;
-use crate::error::{Error, Result};
-use crate::model::result::ResultDoc;
-use crate::model::time::Timestamp;
-use crate::service::Caller;
-use crate::service::conversation::artifacts::{
-    HTTP_LOG, MAIL_LOG, PIPELINE_LOG, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG, is_hidden,
-};
+use crate::Caller;
+use crate::conversation::artifacts::{HTTP_LOG, MAIL_LOG, PIPELINE_LOG, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG, is_hidden};
 
 /// Most entries of one answer; a call of an hour has 3,600 figures of the network.
 const MOST_ENTRIES: usize = 50_000;
@@ -56,7 +54,7 @@ pub struct Rung {
     /// The whole message, secrets masked; null for figures and keys.
     pub message: Option<String>,
     /// Figures of the network, or the key; null for messages.
-    #[schemars(with = "Option<crate::model::Object>")]
+    #[schemars(with = "Option<ringer_model::Object>")]
     pub figures: Option<Value>,
 }
 
@@ -114,7 +112,7 @@ async fn text_of(path: &Path) -> String {
 
 /// Returns the messages of a SIP log with their times in microseconds since 1970.
 fn sip(log: &str) -> Vec<(u64, Rung)> {
-    let rung = |message: crate::service::runs::evidence::Message| {
+    let rung = |message: crate::runs::evidence::Message| {
         let text = mask_secrets(&message.text);
         let peer = if message.is_sent { message.to } else { message.from };
         let rung = Rung {

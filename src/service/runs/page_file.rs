@@ -1,12 +1,12 @@
 //! All that a page shows of one conversation, for a file that is read without a server.
 
+use ringer_base::error::{Error, Result};
 use serde_json::{Value, json};
 
 use super::Runs;
-use crate::error::{Error, Result};
-use crate::service::Caller;
-use crate::service::conversation::peaks::{PeakStretch, Zoom};
-use crate::service::conversation::transcode::{Packing, Track};
+use crate::Caller;
+use crate::conversation::peaks::{PeakStretch, Zoom};
+use crate::conversation::transcode::{Packing, Track};
 
 /// Largest recording that goes into a file, in bytes.
 const MOST_AUDIO_BYTES: u64 = 12 * 1024 * 1024;

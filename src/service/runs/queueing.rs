@@ -2,32 +2,32 @@
 
 use std::collections::BTreeMap;
 
+use ringer_base::error::{Error, Result};
 use ringer_media::call::EndReason;
 use ringer_media::seed::Seed;
+use ringer_model::agent::{AgentDoc, AgentMode, AgentSpec, ConnectionType};
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::id::IdString;
+use ringer_model::result::{ResultBody, ResultDoc, ResultRecord, StatusChange};
+use ringer_model::run::{
+    AgentWanted, Counters, NO_HUMANS, Purpose, QueueAnswer, QueueRequest, QueueSpec, RunDoc, RunItem, RunRecord,
+    result_seed,
+};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::{ResultStatus, RunOutcome, RunStatus};
+use ringer_model::time::Timestamp;
+use ringer_store::queue::{CallJob, Lane};
+use ringer_store::{Owner, Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::Runs;
-use crate::error::{Error, Result};
-use crate::model::agent::{AgentDoc, AgentMode, AgentSpec, ConnectionType};
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::id::IdString;
-use crate::model::result::{ResultBody, ResultDoc, ResultRecord, StatusChange};
-use crate::model::run::{
-    AgentWanted, Counters, NO_HUMANS, Purpose, QueueAnswer, QueueRequest, QueueSpec, RunDoc, RunItem, RunRecord,
-    result_seed,
-};
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::{ResultStatus, RunOutcome, RunStatus};
-use crate::model::time::Timestamp;
-use crate::queue::{CallJob, Lane};
-use crate::service::conversation::waiting::count_reasons;
-use crate::service::library::agents::base_seed;
-use crate::service::library::field_rules;
-use crate::service::library::versions::version_of;
-use crate::service::{Caller, Settings};
-use crate::store::{Owner, Row, Session};
+use crate::conversation::waiting::count_reasons;
+use crate::library::agents::base_seed;
+use crate::library::field_rules;
+use crate::library::versions::version_of;
+use crate::{Caller, Settings};
 
 /// A run with its results.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -61,7 +61,7 @@ pub struct RunDeleted {
 }
 
 /// Everything that a run is made of, found and checked.
-pub(in crate::service) struct Plan {
+pub(crate) struct Plan {
     pub simulation: Row<SimulationSpec>,
     pub agent_id: i64,
     pub version: Option<Uuid>,
@@ -102,7 +102,7 @@ impl Runs {
 
     /// Queues a run as [`Runs::queue_simulation_run`] does, within a transaction and for a purpose. A refusal has
     /// changed nothing.
-    pub(in crate::service) async fn queue_in(
+    pub(crate) async fn queue_in(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -234,12 +234,7 @@ impl Runs {
     }
 
     /// Returns the numbers of the conversations by text messages that a run would hold.
-    pub(in crate::service) async fn pairs(
-        &self,
-        db: &mut Session,
-        spec: QueueSpec,
-        purpose: Purpose,
-    ) -> Result<Vec<[String; 2]>> {
+    pub(crate) async fn pairs(&self, db: &mut Session, spec: QueueSpec, purpose: Purpose) -> Result<Vec<[String; 2]>> {
         let plan = self.plan(db, spec, purpose).await?;
         Ok(plan.humans.iter().filter_map(|human| plan.pair(&human.doc)).collect())
     }
@@ -365,7 +360,7 @@ fn repetitions(plan: &Plan, human: &Row<DigitalHumanSpec>) -> i64 {
 }
 
 /// Returns the number of results that a Digital Human has in a run.
-pub(in crate::service) async fn repetitions_so_far(db: &mut Session, run_id: i64, human_id: i64) -> Result<i64> {
+pub(crate) async fn repetitions_so_far(db: &mut Session, run_id: i64, human_id: i64) -> Result<i64> {
     let results = db.results_of_run(run_id).await?;
     Ok(results.iter().filter(|row| row.doc.body.digital_human_id == Some(human_id)).count() as i64)
 }
@@ -379,7 +374,7 @@ fn steps(human: &Row<DigitalHumanSpec>) -> Vec<Option<i64>> {
 }
 
 /// Returns a result of a run before its conversation.
-pub(in crate::service) fn new_result(
+pub(crate) fn new_result(
     plan: &Plan,
     run_id: i64,
     base: Seed,
@@ -407,11 +402,7 @@ pub(in crate::service) fn new_result(
     ResultDoc { body, repetition, ..ResultDoc::default() }
 }
 
-pub(in crate::service) fn verdict(
-    run: &RunDoc,
-    counters: &Counters,
-    simulation: &SimulationSpec,
-) -> Option<RunOutcome> {
+pub(crate) fn verdict(run: &RunDoc, counters: &Counters, simulation: &SimulationSpec) -> Option<RunOutcome> {
     let (failing, passing) = (simulation.outcome_failing_threshold, simulation.outcome_passing_threshold);
     (run.status == RunStatus::Completed).then(|| counters.outcome(failing, passing))?
 }

@@ -1,8 +1,9 @@
 //! Start of an engine on a database: work that an earlier one has left, and the signs that this one works.
 
+use ringer_base::error::Result;
+use ringer_store::queue::Queue;
+
 use super::Runs;
-use crate::error::Result;
-use crate::queue::Queue;
 
 impl Runs {
     /// Recovers after a restart: conversations in progress when the engine stopped end as SYSTEM_ERROR. Returns their

@@ -2,22 +2,22 @@
 
 use std::collections::{HashMap, HashSet};
 
+use ringer_base::error::{Error, Result};
 use ringer_media::call::EndReason;
+use ringer_model::api_key::Scope;
+use ringer_model::issue::SourceKind;
+use ringer_model::result::{QueueReason, ResultDoc, ResultRecord, UpdateResultSpec};
+use ringer_model::status::ResultStatus;
+use ringer_store::Row;
+use ringer_store::queue::EvaluateJob;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Runs;
-use crate::error::{Error, Result};
-use crate::model::api_key::Scope;
-use crate::model::issue::SourceKind;
-use crate::model::result::{QueueReason, ResultDoc, ResultRecord, UpdateResultSpec};
-use crate::model::status::ResultStatus;
-use crate::queue::EvaluateJob;
-use crate::service::Caller;
-use crate::service::conversation::privacy::{redact_doc, redactor_of};
-use crate::service::conversation::stream_address::hide_token;
-use crate::service::evaluation::records::recount_word_errors;
-use crate::store::Row;
+use crate::Caller;
+use crate::conversation::privacy::{redact_doc, redactor_of};
+use crate::conversation::stream_address::hide_token;
+use crate::evaluation::records::recount_word_errors;
 
 /// Response to adding to a result.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -202,7 +202,7 @@ impl Runs {
 
     /// Returns a result as `caller` reads it: links are made absolute where the server knows its address. An address that lets
     /// an agent in is a secret, which keys that only read do not get.
-    pub(in crate::service) fn result_record(
+    pub(crate) fn result_record(
         &self,
         row: Row<ResultDoc>,
         reasons: &HashMap<i64, QueueReason>,

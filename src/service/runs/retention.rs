@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use ringer_base::config::Retention;
+use ringer_base::error::{Error, Result};
+use ringer_model::result::ResultDoc;
+use ringer_store::{Old, Store};
 use uuid::Uuid;
 
 use super::Runs;
-use crate::config::Retention;
-use crate::error::{Error, Result};
-use crate::model::result::ResultDoc;
-use crate::service::Caller;
-use crate::service::conversation::artifacts::{files, is_audio, remove_files, unfinished_id};
-use crate::service::files::{CALLS_FOLDER, RESULTS_FOLDER};
-use crate::service::library::noises::FOLDER as NOISES_FOLDER;
-use crate::store::{Old, Store};
+use crate::Caller;
+use crate::conversation::artifacts::{files, is_audio, remove_files, unfinished_id};
+use crate::files::{CALLS_FOLDER, RESULTS_FOLDER};
+use crate::library::noises::FOLDER as NOISES_FOLDER;
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// An upload that was not taken by then never will be: it was refused, or the engine was ended in it.

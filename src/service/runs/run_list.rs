@@ -2,7 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use ringer_base::error::Result;
 use ringer_media::measure::percentile;
+use ringer_model::agent::AgentDoc;
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::error_code::{ErrorCode, Owner};
+use ringer_model::result::ResultDoc;
+use ringer_model::run::{Counters, RunDoc};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::status::{Outcome, ResultStatus, RunOutcome, RunStatus};
+use ringer_model::time::Timestamp;
+use ringer_model::verdict::VerdictWord;
+use ringer_store::{Row, RunFilter, Session};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,19 +22,8 @@ use uuid::Uuid;
 
 use super::Runs;
 use super::queueing::verdict;
-use crate::error::Result;
-use crate::model::agent::AgentDoc;
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::error_code::{ErrorCode, Owner};
-use crate::model::result::ResultDoc;
-use crate::model::run::{Counters, RunDoc};
-use crate::model::simulation::SimulationSpec;
-use crate::model::status::{Outcome, ResultStatus, RunOutcome, RunStatus};
-use crate::model::time::Timestamp;
-use crate::model::verdict::VerdictWord;
-use crate::service::Caller;
-use crate::service::library::simulations::name_of;
-use crate::store::{Row, RunFilter, Session};
+use crate::Caller;
+use crate::library::simulations::name_of;
 
 /// Selection and page of a list of runs.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -266,7 +266,7 @@ impl Names {
     async fn key(&mut self, db: &mut Session, id: Option<Uuid>) -> Result<Option<String>> {
         let Some(id) = id.filter(|id| !id.is_nil()) else { return Ok(None) };
         if self.keys.is_none() {
-            let shown = |key: crate::store::KeyRow| match key.name.is_empty() {
+            let shown = |key: ringer_store::KeyRow| match key.name.is_empty() {
                 true => (key.id, format!("{}...", key.prefix)),
                 false => (key.id, key.name),
             };

@@ -1,22 +1,22 @@
 //! Requests of a scheduler service: runs, journeys that go on, definitions that follow their platforms.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::agent::{AgentDoc, Provider};
+use ringer_model::id::IdString;
+use ringer_model::integration::IntegrationSpec;
+use ringer_model::result::ResultDoc;
+use ringer_model::run::{NO_HUMANS, Purpose, QueueSpec};
+use ringer_model::schedule::ScheduleDoc;
+use ringer_model::simulation::SimulationSpec;
+use ringer_store::Resource as _;
+use ringer_store::queue::AutosyncJob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::Runs;
-use crate::error::{Error, Result};
-use crate::model::agent::{AgentDoc, Provider};
-use crate::model::id::IdString;
-use crate::model::integration::IntegrationSpec;
-use crate::model::result::ResultDoc;
-use crate::model::run::{NO_HUMANS, Purpose, QueueSpec};
-use crate::model::schedule::ScheduleDoc;
-use crate::model::simulation::SimulationSpec;
-use crate::queue::AutosyncJob;
-use crate::service::Caller;
-use crate::service::library::folders::stored_integrations;
-use crate::store::Resource as _;
+use crate::Caller;
+use crate::library::folders::stored_integrations;
 
 /// Response to starting a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -46,7 +46,7 @@ pub struct AutosyncTarget {
 }
 
 /// True for a refusal to run that no later attempt can mend: the simulation or who calls in it is gone.
-pub(in crate::service) fn is_gone(error: &Error) -> bool {
+pub(crate) fn is_gone(error: &Error) -> bool {
     match error {
         Error::NotFound(word) => *word == SimulationSpec::WORD,
         Error::Refused(text) => text == NO_HUMANS,

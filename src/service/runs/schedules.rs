@@ -1,23 +1,23 @@
 //! Schedules: simulations that run by themselves. The time that a schedule is due next is part of its row, and moves on in the
 //! transaction that makes the run: however often its job is done, by however many processes, a due time runs once.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::cron::Cron;
+use ringer_model::run::{Purpose, QueueSpec};
+use ringer_model::schedule::{
+    CreateCronJobRequest, Schedule, ScheduleAdded, ScheduleDoc, ScheduleRecord, UpdateCronJobRequest,
+};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::time::Timestamp;
+use ringer_store::queue::ScheduleJob;
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::Runs;
 use super::scheduler::is_gone;
-use crate::error::{Error, Result};
-use crate::model::cron::Cron;
-use crate::model::run::{Purpose, QueueSpec};
-use crate::model::schedule::{
-    CreateCronJobRequest, Schedule, ScheduleAdded, ScheduleDoc, ScheduleRecord, UpdateCronJobRequest,
-};
-use crate::model::simulation::SimulationSpec;
-use crate::model::time::Timestamp;
-use crate::queue::ScheduleJob;
-use crate::service::Caller;
-use crate::store::{Row, Session};
+use crate::Caller;
 
 /// A due time that passed while nobody looked still runs while it is younger.
 const CATCH_UP_MS: i64 = 3_600_000;

@@ -5,21 +5,21 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use ringer_base::clock;
+use ringer_base::error::{Error, Result};
+use ringer_base::tasks::to_its_end;
+use ringer_engine::dialogue::{Dialogue, Heard, Input, Output};
+use ringer_human::{Mind, whole_move};
 use ringer_media::call::Thought;
 use ringer_media::seed::Seed;
+use ringer_model::text::{Turn, TurnSpec};
 use tokio::sync::{OwnedMutexGuard, mpsc};
 
 use super::Runs;
 use super::text_runs::ENDED;
-use crate::clock;
-use crate::engine::dialogue::{Dialogue, Heard, Input, Output};
-use crate::error::{Error, Result};
-use crate::human::{Mind, whole_move};
-use crate::model::text::{Turn, TurnSpec};
-use crate::service::Caller;
-use crate::service::humans::owned;
-use crate::service::placement::alone;
-use crate::tasks::to_its_end;
+use crate::Caller;
+use crate::humans::owned;
+use crate::placement::alone;
 
 /// Conversations that are kept.
 const KEPT: usize = 1000;
@@ -29,7 +29,7 @@ type Key = (String, String, i64);
 
 /// Conversations, the one that was used last at the end.
 #[derive(Default)]
-pub(in crate::service) struct Talks(Mutex<VecDeque<(Key, Kept)>>);
+pub(crate) struct Talks(Mutex<VecDeque<(Key, Kept)>>);
 
 /// A conversation that has begun, or is about to; one turn at a time.
 type Kept = Arc<tokio::sync::Mutex<Option<Talk>>>;

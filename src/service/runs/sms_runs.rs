@@ -1,19 +1,19 @@
 //! Conversations by text messages: queueing them, and what the carrier delivers into them.
 
+use ringer_base::error::{Error, Result};
 use ringer_media::call::EndReason;
+use ringer_model::Object;
+use ringer_model::result::ResultDoc;
+use ringer_model::run::{Accepted, AgentWanted, Purpose, QueueAnswer};
+use ringer_model::status::ResultStatus;
+use ringer_model::text::{Arrived, INBOX_MOST, SmsQueueSpec, pair_address};
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Runs;
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::result::ResultDoc;
-use crate::model::run::{Accepted, AgentWanted, Purpose, QueueAnswer};
-use crate::model::status::ResultStatus;
-use crate::model::text::{Arrived, INBOX_MOST, SmsQueueSpec, pair_address};
-use crate::service::Caller;
-use crate::store::{Row, Session};
+use crate::Caller;
 
 /// Response to queueing a run of conversations by text messages.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
+use ringer_base::error::Result;
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::result::ResultBody;
+use ringer_model::run::RunDoc;
+use ringer_store::Owner;
+use ringer_store::queue::SummaryJob;
+
 use super::Runs;
-use crate::error::Result;
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::error_code::ErrorCode;
-use crate::model::result::ResultBody;
-use crate::model::run::RunDoc;
-use crate::queue::SummaryJob;
-use crate::store::Owner;
 
 /// Conversations of a run that a model is told of.
 const RESULTS_MOST: usize = 100;

@@ -1,22 +1,23 @@
 //! Text conversations: queueing them, and what their agents send while they go on.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::agent::AgentDoc;
+use ringer_model::result::{PostedToolCall, ResultDoc};
+use ringer_model::run::{AgentWanted, Purpose, QueueAnswer};
+use ringer_model::status::ResultStatus;
+use ringer_model::text::{AgentMessage, Arrived, INBOX_MOST, MessageTaken, TextQueueSpec};
+use ringer_model::time::Timestamp;
+use ringer_store::queue::CallJob;
+use ringer_store::{Row, Session};
+
 use super::Runs;
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::agent::AgentDoc;
-use crate::model::result::{PostedToolCall, ResultDoc};
-use crate::model::run::{AgentWanted, Purpose, QueueAnswer};
-use crate::model::status::ResultStatus;
-use crate::model::text::{AgentMessage, Arrived, INBOX_MOST, MessageTaken, TextQueueSpec};
-use crate::model::time::Timestamp;
-use crate::queue::CallJob;
-use crate::service::Caller;
-use crate::service::conversation::facts::is_written;
-use crate::service::conversation::privacy::{redact_doc, redactor_of};
-use crate::store::{Row, Session};
+use crate::Caller;
+use crate::conversation::facts::is_written;
+use crate::conversation::privacy::{redact_doc, redactor_of};
 
 /// Refusal of a message that comes after the end.
-pub(in crate::service) const ENDED: &str = "Conversation has already ended";
+pub(crate) const ENDED: &str = "Conversation has already ended";
 
 /// New status, messages and tool calls of a result since a conversation last looked.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,17 +1,18 @@
 //! The turns of a conversation, also of one that is going on.
 
+use ringer_base::error::{Error, Result};
+use ringer_judge as judge;
+use ringer_judge::{Facts, TurnItem, turn_list};
+use ringer_model::result::{ResultBody, ResultDoc, find_note};
+use ringer_model::status::ResultStatus;
+use ringer_model::transcript::Transcript;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Runs;
-use crate::error::{Error, Result};
-use crate::judge::{self, Facts, TurnItem, turn_list};
-use crate::model::result::{ResultBody, ResultDoc, find_note};
-use crate::model::status::ResultStatus;
-use crate::model::transcript::Transcript;
-use crate::service::Caller;
-use crate::service::conversation::artifacts::is_hidden;
+use crate::Caller;
+use crate::conversation::artifacts::is_hidden;
 
 /// The turns of both sides, by onset.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -60,7 +61,7 @@ impl Runs {
 
     /// Returns the events of a running conversation so far; `None`: none has happened in this process, or it does not run. What
     /// was not kept of one that is over is not shown out of memory either.
-    pub(in crate::service) fn live_events(&self, result_id: i64, body: &ResultBody) -> Option<Value> {
+    pub(crate) fn live_events(&self, result_id: i64, body: &ResultBody) -> Option<Value> {
         if !matches!(body.status, ResultStatus::Dispatched | ResultStatus::Running) {
             return None;
         }

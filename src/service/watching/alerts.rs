@@ -1,6 +1,18 @@
 //! Alerts: rules about finished conversations. Those that break a rule are kept as violations; enough of them in the window
 //! put the alert into alarm, and it stays there until the window holds fewer.
 
+use ringer_base::clock;
+use ringer_base::error::{Error, Result};
+use ringer_model::agent::AgentDoc;
+use ringer_model::alert::{AlertDoc, AlertRecord, AlertSpec, EntityType, Violation};
+use ringer_model::evaluation::CustomResult;
+use ringer_model::notification::{Notice, NoticeKind};
+use ringer_model::patch::Patch;
+use ringer_model::result::ResultBody;
+use ringer_model::text_of;
+use ringer_model::time::{Timestamp, span_ms};
+use ringer_store::queue::AlertJob;
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,21 +20,9 @@ use uuid::Uuid;
 
 use super::Watching;
 use super::finished::Finished;
-use crate::clock;
-use crate::error::{Error, Result};
-use crate::model::agent::AgentDoc;
-use crate::model::alert::{AlertDoc, AlertRecord, AlertSpec, EntityType, Violation};
-use crate::model::evaluation::CustomResult;
-use crate::model::notification::{Notice, NoticeKind};
-use crate::model::patch::Patch;
-use crate::model::result::ResultBody;
-use crate::model::text_of;
-use crate::model::time::{Timestamp, span_ms};
-use crate::queue::AlertJob;
-use crate::service::Caller;
-use crate::service::library::lists::check_named;
-use crate::service::outbox::notices::about;
-use crate::store::{Row, Session};
+use crate::Caller;
+use crate::library::lists::check_named;
+use crate::outbox::notices::about;
 
 /// Parts of the names of metrics that depend on exact timing: an engine that was late cannot tell them.
 const TIMED: [&str; 6] = ["latency", "time_to_first", "setup_ms", "interrupt", "_rate", "_selectivity"];
@@ -115,13 +115,13 @@ impl Watching {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AlertDoc>(alert_id).await?;
         let (items, total_count) = db.violations(alert_id, page_size, (page - 1).saturating_mul(page_size)).await?;
-        let page = crate::model::Page { items, total_count, page, page_size };
+        let page = ringer_model::Page { items, total_count, page, page_size };
         let total_pages = page.total_pages();
         Ok(ViolationPage { results: page.items, total_count, page: page.page, page_size, total_pages })
     }
 
     /// Holds a finished conversation against every rule.
-    pub(in crate::service) async fn hold_against_alerts(&self, db: &mut Session, of: &Finished) -> Result<()> {
+    pub(crate) async fn hold_against_alerts(&self, db: &mut Session, of: &Finished) -> Result<()> {
         for row in db.all::<AlertDoc>().await? {
             let spec = &row.doc.spec;
             if !spec.looks_at(of.source, of.agent_id) {
@@ -294,8 +294,9 @@ fn record_of(caller: &Caller, row: Row<AlertDoc>) -> AlertRecord {
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::error_code::ErrorCode;
+
     use super::*;
-    use crate::model::error_code::ErrorCode;
 
     #[test]
     fn what_this_side_broke_off_breaks_no_rule() {

@@ -1,21 +1,21 @@
 //! Work that follows a finished and evaluated conversation. It is requested in the transaction that finishes it, and
 //! done by a job.
 
+use ringer_base::error::{Error, Result};
+use ringer_judge::Decision;
+use ringer_model::call_log::CallLogDoc;
+use ringer_model::issue::SourceKind;
+use ringer_model::result::{ResultBody, ResultDoc};
+use ringer_model::status::ResultStatus;
+use ringer_model::tool_call;
+use ringer_store::Session;
+use ringer_store::queue::FinishedJob;
 use uuid::Uuid;
 
 use super::Watching;
-use crate::error::{Error, Result};
-use crate::judge::Decision;
-use crate::model::call_log::CallLogDoc;
-use crate::model::issue::SourceKind;
-use crate::model::result::{ResultBody, ResultDoc};
-use crate::model::status::ResultStatus;
-use crate::model::tool_call;
-use crate::queue::FinishedJob;
-use crate::store::Session;
 
 /// A finished conversation, as those see it who watch over an agent.
-pub(in crate::service) struct Finished {
+pub(crate) struct Finished {
     pub agent_id: i64,
     pub source: SourceKind,
     pub source_id: String,

@@ -1,22 +1,22 @@
 //! Issues: failures of finished conversations, grouped. An error that is known by itself (of a tool call, of the conversation)
 //! is grouped by its signature; judgements in words are grouped by how alike they are.
 
+use ringer_base::clock;
+use ringer_base::error::Result;
+use ringer_judge::Trigrams;
+use ringer_model::evaluation::{CustomResult, Evaluation};
+use ringer_model::issue::{IssueDetail, IssueDoc, IssueQuery, IssueRecord, IssueType, TriageSpec};
+use ringer_model::result::ResultBody;
+use ringer_model::time::Timestamp;
+use ringer_model::{Object, tool_call};
+use ringer_store::{FailureRow, Row, Session};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::Watching;
 use super::finished::Finished;
-use crate::clock;
-use crate::error::Result;
-use crate::judge::Trigrams;
-use crate::model::evaluation::{CustomResult, Evaluation};
-use crate::model::issue::{IssueDetail, IssueDoc, IssueQuery, IssueRecord, IssueType, TriageSpec};
-use crate::model::result::ResultBody;
-use crate::model::time::Timestamp;
-use crate::model::{Object, tool_call};
-use crate::service::Caller;
-use crate::service::library::field_rules::apply_patch;
-use crate::store::{FailureRow, Row, Session};
+use crate::Caller;
+use crate::library::field_rules::apply_patch;
 
 /// Failures that are shown with an issue.
 const SHOWN: i64 = 50;
@@ -100,7 +100,7 @@ impl Watching {
     }
 
     /// Keeps the failures of a conversation, each once, and the issues that they make or belong to.
-    pub(in crate::service) async fn note_failures(&self, db: &mut Session, of: &Finished) -> Result<()> {
+    pub(crate) async fn note_failures(&self, db: &mut Session, of: &Finished) -> Result<()> {
         for found in Found::of(&of.body) {
             match found {
                 Found::Known { source, code, message } => {
@@ -308,9 +308,10 @@ fn record_of(row: Row<IssueDoc>) -> IssueRecord {
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::error_code::{ErrorCode, Platform, PlatformFault};
+    use ringer_model::result::PostedToolCall;
+
     use super::*;
-    use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
-    use crate::model::result::PostedToolCall;
 
     #[test]
     fn a_fault_of_this_side_is_no_failure_of_the_agent() {

@@ -5,6 +5,17 @@ mod cadence;
 mod checks;
 mod verdict;
 
+use ringer_base::error::{Error, Result};
+use ringer_model::agent::{AgentDoc, AgentType, ConnectionType};
+use ringer_model::custom_metric::{CustomMetricSpec, MetricScope};
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::id::IdString;
+use ringer_model::monitor::{Check, CheckDoc, CheckRecord, CheckType, MonitorDoc, MonitorRecord, MonitorSpec, Verdict};
+use ringer_model::patch::Patch;
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::time::Timestamp;
+use ringer_store::queue::MonitorJob;
+use ringer_store::{Owner, Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
@@ -12,21 +23,10 @@ use uuid::Uuid;
 use self::cadence::{Cadence, Window};
 use self::verdict::MALFUNCTIONS;
 use super::Watching;
-use crate::error::{Error, Result};
-use crate::model::agent::{AgentDoc, AgentType, ConnectionType};
-use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::id::IdString;
-use crate::model::monitor::{Check, CheckDoc, CheckRecord, CheckType, MonitorDoc, MonitorRecord, MonitorSpec, Verdict};
-use crate::model::patch::Patch;
-use crate::model::simulation::SimulationSpec;
-use crate::model::time::Timestamp;
-use crate::queue::MonitorJob;
-use crate::service::Caller;
-use crate::store::{Owner, Row, Session};
+use crate::Caller;
 
 /// Tag of the results that are checks.
-pub(in crate::service) const TAG: &str = "uptime";
+pub(crate) const TAG: &str = "uptime";
 /// Checks that are shown with a monitor.
 const SHOWN: i64 = 20;
 /// Time over which uptime is counted, in milliseconds.
@@ -111,7 +111,7 @@ impl Watching {
         for row in rows {
             monitors.push(self.read_monitor(&mut db, row).await?);
         }
-        let page = crate::model::Page { items: monitors, total_count, page, page_size };
+        let page = ringer_model::Page { items: monitors, total_count, page, page_size };
         let total_pages = page.total_pages();
         Ok(MonitorPage { monitors: page.items, total_count, page: page.page, page_size, total_pages })
     }
@@ -158,7 +158,7 @@ impl Watching {
         let doc = &row.doc;
         for simulation in doc.earlier_simulations.iter().chain([&doc.simulation_id]) {
             for id in db.result_ids(Owner::Simulation, *simulation).await? {
-                let mut result = db.get::<crate::model::result::ResultDoc>(id).await?;
+                let mut result = db.get::<ringer_model::result::ResultDoc>(id).await?;
                 if result.doc.body.status.is_early() {
                     self.conversations.cancel(&mut db, &mut result).await?;
                 }
@@ -227,7 +227,7 @@ impl Watching {
             name: Some(format!("Uptime of {}", agent.name).chars().take(255).collect()),
             tags: vec![TAG.to_owned()],
             max_call_duration: Some(LONGEST_CALL_S),
-            max_call_duration_units: crate::model::simulation::DurationUnit::Seconds,
+            max_call_duration_units: ringer_model::simulation::DurationUnit::Seconds,
             ringing_timeout: LONGEST_RING_S,
             ..SimulationSpec::default()
         };

@@ -1,15 +1,15 @@
 //! Notifications: written in the transaction of what they tell of, one a channel, and delivered by a job.
 
+use ringer_base::error::{Error, Result};
+use ringer_model::notification::{Channel, ChannelType, NoticeStatus, NotificationDoc};
+use ringer_store::Row;
+use ringer_store::queue::NotifyJob;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::Watching;
-use crate::error::{Error, Result};
-use crate::model::notification::{Channel, ChannelType, NoticeStatus, NotificationDoc};
-use crate::queue::NotifyJob;
-use crate::service::library::field_rules;
-use crate::service::outbox::notices::is_address;
-use crate::store::Row;
+use crate::library::field_rules;
+use crate::outbox::notices::is_address;
 
 impl Watching {
     /// Returns a notification that still has to be delivered; `None` when it was, or is gone.
@@ -53,7 +53,7 @@ impl Watching {
     }
 
     /// Refuses targets whose names lead to where nothing may be sent. Done before the transaction: names may take long.
-    pub(in crate::service) async fn look_at_channels(&self, channels: &[Channel]) -> Result<()> {
+    pub(crate) async fn look_at_channels(&self, channels: &[Channel]) -> Result<()> {
         let posted =
             channels.iter().filter(|channel| matches!(channel.kind, ChannelType::Webhook | ChannelType::Slack));
         let urls: Vec<(String, String)> = posted.map(|channel| ("target".to_owned(), channel.target.clone())).collect();
@@ -61,13 +61,13 @@ impl Watching {
     }
 
     /// Looks at the channels that a partial update gives, where it gives any.
-    pub(in crate::service) async fn look_at_given_channels(&self, given: Option<&Value>) -> Result<()> {
+    pub(crate) async fn look_at_given_channels(&self, given: Option<&Value>) -> Result<()> {
         let channels = given.and_then(|given| Vec::<Channel>::deserialize(given).ok());
         self.look_at_channels(&channels.unwrap_or_default()).await
     }
 
     /// Refuses targets that nothing can be sent to.
-    pub(in crate::service) fn check_channels(&self, channels: &[Channel]) -> Result<()> {
+    pub(crate) fn check_channels(&self, channels: &[Channel]) -> Result<()> {
         for Channel { kind, target } in channels {
             match kind {
                 ChannelType::Email if !is_address(target) => {

@@ -7,19 +7,21 @@ use serde::Serialize;
 use uuid::Uuid;
 
 pub use self::delivery::WebhookTested;
+use ringer_base::error::{Error, Result};
+use ringer_model::agent::AgentDoc;
+use ringer_model::folder::FolderSpec;
+use ringer_model::secret::masked_debug;
+use ringer_model::time::Timestamp;
+use ringer_model::webhook::{DeliveryRecord, WebhookDoc, WebhookRecord, WebhookSpec};
+use ringer_model::{Object, Page};
+use ringer_store::{Row, Session};
+
 use super::Watching;
-use crate::error::{Error, Result};
-use crate::model::agent::AgentDoc;
-use crate::model::folder::FolderSpec;
-use crate::model::secret::masked_debug;
-use crate::model::time::Timestamp;
-use crate::model::webhook::{DeliveryRecord, WebhookDoc, WebhookRecord, WebhookSpec};
-use crate::model::{Object, Page};
-use crate::service::Caller;
-use crate::service::library::agents::{SigningKey, signing_key};
-use crate::service::library::field_rules::{self, apply_patch};
-use crate::service::library::lists::check_named;
-use crate::store::{Row, Session};
+use crate::Caller;
+use crate::library::agents::{SigningKey, signing_key};
+use crate::library::field_rules;
+use crate::library::field_rules::apply_patch;
+use crate::library::lists::check_named;
 
 /// A new webhook with its signing key.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]

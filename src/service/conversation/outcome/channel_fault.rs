@@ -1,7 +1,7 @@
 //! Error codes of failures of calls to voice pipelines and media rooms. Pure.
 
-use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
-use crate::transport::fault::FaultKind;
+use ringer_model::error_code::{ErrorCode, Platform, PlatformFault};
+use ringer_transport::fault::FaultKind;
 
 /// Returns the error code of a result whose call failed so.
 pub fn code_of(kind: FaultKind) -> ErrorCode {

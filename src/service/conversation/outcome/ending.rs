@@ -1,11 +1,11 @@
 //! Effect of a call's end on its result: error code, message, and who ended it. Pure.
 
+use ringer_engine::dialogue::DialogueEnd;
 use ringer_media::call::{EndDetail, EndReason, Ending, Fault, RemoteEnd, RemoteKind};
+use ringer_model::error_code::ErrorCode;
+use ringer_model::status::EndedBy;
 
 use super::channel_fault::code_named;
-use crate::engine::dialogue::DialogueEnd;
-use crate::model::error_code::ErrorCode;
-use crate::model::status::EndedBy;
 
 /// Outcome of a call, as its result states it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -207,10 +207,10 @@ mod tests {
     use std::path::Path;
 
     use ringer_media::call::Quality;
+    use ringer_transport::fault::FaultKind;
 
     use super::super::channel_fault::code_of;
     use super::*;
-    use crate::transport::fault::FaultKind;
 
     fn ending(reason: EndReason, connected: bool, remote: Option<RemoteEnd>) -> Ending {
         let quality = Quality::default();
@@ -373,7 +373,8 @@ mod tests {
 
     /// Returns the texts of the sources in a folder, after each `start` and up to the next quotation mark.
     fn texts_in(folder: &str, start: &str) -> BTreeSet<String> {
-        let (mut found, mut folders) = (BTreeSet::new(), vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)]);
+        let (mut found, mut folders) =
+            (BTreeSet::new(), vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)]);
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).expect("it is in the repository") {
                 let path = entry.expect("it can be read").path();

@@ -4,9 +4,8 @@ use ringer_media::call::Ending;
 use ringer_media::connection::Impairment;
 use ringer_media::frame::{FRAME, PER_MS};
 use ringer_media::recording::WAV_HEADER;
+use ringer_model::result::{EchoQuality, EngineQuality};
 use serde_json::{Value, json};
-
-use crate::model::result::{EchoQuality, EngineQuality};
 
 /// Largest sending time error of a trusted call, 99th percentile.
 const TRUSTED_PACING_MS: f64 = 5.0;

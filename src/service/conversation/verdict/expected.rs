@@ -1,12 +1,12 @@
 //! Verdict by what was expected of the agent: the steps and expectations with a status, and the reason of each.
 
+use ringer_judge::NOTHING_EXPECTED;
+use ringer_model::expectation::{ExpectationResult, ExpectationStatus};
+use ringer_model::result::ResultDoc;
+use ringer_model::verdict::{CallVerdict, VerdictWord};
 use serde_json::Value;
 
 use super::EXPECTATION;
-use crate::judge::NOTHING_EXPECTED;
-use crate::model::expectation::{ExpectationResult, ExpectationStatus};
-use crate::model::result::ResultDoc;
-use crate::model::verdict::{CallVerdict, VerdictWord};
 
 /// Reasons that a verdict names; more are counted.
 const REASONS_MAX: usize = 5;

@@ -5,22 +5,22 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
+use ringer_base::error::{Error, Result};
+use ringer_judge::Redactor;
 use ringer_media::clip::write_wav;
 use ringer_media::frame::{PER_MS, RATE_HZ};
+use ringer_model::agent::AgentDoc;
+use ringer_model::transcript::{Transcript, TranscriptEntry};
+use ringer_provider::audio;
+use ringer_store::Session;
+use ringer_store::queue::CallLogJob;
 use tokio::fs;
 use uuid::Uuid;
 
 use super::{CallLogDoc, LogEvaluated};
-use crate::error::{Error, Result};
-use crate::judge::Redactor;
-use crate::model::agent::AgentDoc;
-use crate::model::transcript::{Transcript, TranscriptEntry};
-use crate::provider::audio;
-use crate::queue::CallLogJob;
-use crate::service::conversation::artifacts::{CALL_RECORDING, RECOGNIZED};
-use crate::service::conversation::privacy::{CALLED, JUDGED, NOTED, redact_metrics, through};
-use crate::service::evaluation::Evaluations;
-use crate::store::Session;
+use crate::conversation::artifacts::{CALL_RECORDING, RECOGNIZED};
+use crate::conversation::privacy::{CALLED, JUDGED, NOTED, redact_metrics, through};
+use crate::evaluation::Evaluations;
 
 /// Reason why a recording is not kept: there are no words, or no sound that can be read.
 const UNWRITTEN: &str = "the recording was not kept: words that nobody wrote down may be private";
@@ -48,7 +48,7 @@ impl Evaluations {
 
     /// Takes the sound of what is private out of the recording of a call in which these words were `said`. One that nobody knows
     /// the words of, or the times of those that are private, is not kept; what is to be told of that.
-    pub(in crate::service) async fn redact_recording(
+    pub(crate) async fn redact_recording(
         &self,
         call_id: Uuid,
         two_sides: bool,
@@ -73,13 +73,13 @@ impl Evaluations {
 }
 
 /// Knows what is private in the production calls of an agent; `None`: it does not ask for it.
-pub(in crate::service) async fn redactor_of(db: &mut Session, agent_id: i64) -> Result<Option<Redactor>> {
+pub(crate) async fn redactor_of(db: &mut Session, agent_id: i64) -> Result<Option<Redactor>> {
     let agent = db.find::<AgentDoc>(agent_id).await?;
     Ok(agent.filter(|agent| agent.doc.spec.redact_pii).map(|_| Redactor::default()))
 }
 
 /// Takes what is private out of the record of a call.
-pub(in crate::service) fn redact_call(doc: &mut CallLogDoc, redactor: &Redactor) -> Result<()> {
+pub(crate) fn redact_call(doc: &mut CallLogDoc, redactor: &Redactor) -> Result<()> {
     through(&mut doc.call.transcript, redactor, &["utterance"])?;
     through(&mut doc.call.tool_calls, redactor, CALLED)?;
     through(&mut doc.call.events, redactor, NOTED)?;

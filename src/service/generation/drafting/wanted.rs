@@ -1,13 +1,13 @@
 //! Scenarios that a request wants: its list, and the numbers that it allocates besides.
 
+use ringer_base::error::Result;
+use ringer_model::Object;
+use ringer_model::digital_human::{ExpectedToolCall, TranscriptLine};
+use ringer_model::test_scenario::{CallAllocation, ScenariosAsked, TranscriptWanted};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::error::Result;
-use crate::model::Object;
-use crate::model::digital_human::{ExpectedToolCall, TranscriptLine};
-use crate::model::test_scenario::{CallAllocation, ScenariosAsked, TranscriptWanted};
-use crate::service::library::human_rules::transcripts::{customer_lines, transcript_lines};
+use crate::library::human_rules::transcripts::{customer_lines, transcript_lines};
 
 /// Scenarios of one request.
 const MAX_SCENARIOS: usize = 100;

@@ -1,16 +1,16 @@
 //! Questions to the language model about Digital Humans that are being generated.
 
+use ringer_base::error::Result;
+use ringer_judge::ask_typed;
+use ringer_model::digital_human::TranscriptLine;
+use ringer_model::generate::ReplayMode;
+use ringer_provider::LanguageModel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Draft, replay};
-use crate::error::Result;
-use crate::judge::ask_typed;
-use crate::model::digital_human::TranscriptLine;
-use crate::model::generate::ReplayMode;
-use crate::provider::LanguageModel;
-use crate::service::library::human_rules::transcripts::customer_lines;
+use crate::library::human_rules::transcripts::customer_lines;
 
 /// One caller as the model invents it.
 #[derive(Deserialize, JsonSchema)]

@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 
+use ringer_base::clock;
 use ringer_media::seed::Seed;
-
-use super::{Draft, Frame};
-use crate::clock;
-use crate::model::digital_human::{
+use ringer_model::digital_human::{
     BackgroundNoise, DigitalHumanSpec, Gender, Language, SpeaksFirst, SpeaksFirstMode, Trait,
 };
-use crate::model::generate::GenerateSpec;
-use crate::model::simulation::DigitalHumansSettings;
-use crate::model::test_scenario::TestScenario;
-use crate::service::library::human_rules::settings::{AI_GENERATED, RANDOM, mend_settings, noises};
-use crate::service::library::human_rules::values::invent;
-use crate::service::library::{human_rules, names};
+use ringer_model::generate::GenerateSpec;
+use ringer_model::simulation::DigitalHumansSettings;
+use ringer_model::test_scenario::TestScenario;
+
+use super::{Draft, Frame};
+use crate::library::human_rules::settings::{AI_GENERATED, RANDOM, mend_settings, noises};
+use crate::library::human_rules::values::invent;
+use crate::library::{human_rules, names};
 
 /// Areas of drawn numbers. Their numbers from 555-0100 to 555-0199 are nobody's.
 const AREAS: [&str; 16] =

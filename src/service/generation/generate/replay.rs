@@ -1,11 +1,11 @@
 //! Digital Humans that replay a transcript.
 
+use ringer_model::Object;
+use ringer_model::digital_human::{DigitalHumanSpec, Role, TranscriptLine};
+use ringer_model::generate::ReplayMode;
 use serde_json::{Value, json};
 
-use crate::model::Object;
-use crate::model::digital_human::{DigitalHumanSpec, Role, TranscriptLine};
-use crate::model::generate::ReplayMode;
-use crate::service::library::human_rules::transcripts::customer_lines;
+use crate::library::human_rules::transcripts::customer_lines;
 
 /// Lays a transcript over a Digital Human.
 pub fn lay(human: &mut DigitalHumanSpec, text: &str, lines: Vec<TranscriptLine>, mode: ReplayMode) {

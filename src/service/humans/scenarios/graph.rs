@@ -3,12 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use ringer_base::error::{Error, Result};
+use ringer_model::Object;
+use ringer_model::digital_human::Role;
+use ringer_model::scenario::Definition;
 use serde_json::Value;
-
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::model::digital_human::Role;
-use crate::model::scenario::Definition;
 
 /// Paths that are used; further ones are cut off.
 pub const MAX_PATHS: usize = 200;

@@ -1,11 +1,11 @@
 //! Digital Humans that play the paths of a scenario, and likely mistakes in a scenario.
 
+use ringer_model::Object;
+use ringer_model::digital_human::{DigitalHumanSpec, Role};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::graph::{Act, Graph, MAX_PATHS, Path, Stop};
-use crate::model::Object;
-use crate::model::digital_human::{DigitalHumanSpec, Role};
 
 /// Tag of a Digital Human whose path is still in its scenario.
 pub const WORKFLOW: &str = "workflow";

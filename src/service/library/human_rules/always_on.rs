@@ -1,15 +1,16 @@
 //! Rule of Digital Humans that can be called at any time: one of their simulations is always on.
 
-use crate::error::{Error, Result};
-use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::simulation::SimulationSpec;
-use crate::service::Caller;
-use crate::service::library::Library;
-use crate::store::{Row, Session};
+use ringer_base::error::{Error, Result};
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::simulation::SimulationSpec;
+use ringer_store::{Row, Session};
+
+use crate::Caller;
+use crate::library::Library;
 
 impl Library {
     /// Stops Digital Humans from listening that were taken out of their last always-on simulation.
-    pub(in crate::service) async fn silence(
+    pub(crate) async fn silence(
         &self,
         db: &mut Session,
         caller: &Caller,

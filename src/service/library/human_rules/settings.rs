@@ -1,8 +1,9 @@
 //! Settings of a simulation for its generated Digital Humans.
 
-use crate::model::digital_human::{BackgroundNoise, Language};
-use crate::model::simulation::DigitalHumansSettings;
-use crate::service::library::field_rules;
+use ringer_model::digital_human::{BackgroundNoise, Language};
+use ringer_model::simulation::DigitalHumansSettings;
+
+use crate::library::field_rules;
 
 /// Value of a simulation's setting that asks for a random draw.
 pub const RANDOM: &str = "random";

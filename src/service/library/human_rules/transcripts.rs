@@ -1,7 +1,7 @@
 //! Transcripts as lines with roles.
 
-use crate::model::digital_human::{Role, TranscriptLine};
-use crate::model::transcript::NOT_UNDERSTOOD;
+use ringer_model::digital_human::{Role, TranscriptLine};
+use ringer_model::transcript::NOT_UNDERSTOOD;
 
 /// Returns the lines of a text in which every line is `ROLE: text`; `None` for other forms. A line without a role goes
 /// on with the one before it. Speech that a transcript shows as not understood is nothing that can be said.

@@ -1,12 +1,12 @@
 //! Values of traits: their types, and plausible values, or parts of them, that are invented.
 
+use ringer_base::error::{Error, Result};
 use ringer_media::seed::{Seed, Stream};
+use ringer_model::digital_human::{Trait, TraitType};
+use ringer_syntax::decimal::too_long;
 use serde_json::{Value, json};
 
-use crate::error::{Error, Result};
-use crate::model::digital_human::{Trait, TraitType};
-use crate::service::library::names;
-use ringer_syntax::decimal::too_long;
+use crate::library::names;
 
 const CITIES: [&str; 8] =
     ["Springfield", "Riverton", "Lakewood", "Fairview", "Georgetown", "Madison", "Clinton", "Salem"];

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use ringer_base::clock::Clock;
+use ringer_base::guard::Guard;
+use ringer_store::Store;
+use ringer_store::vault::Vault;
+use ringer_transport::sip::address::Address;
+use ringer_transport::sip::names::Resolver;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::clock::Clock;
-use crate::provider::guard::Guard;
-use crate::service::placement::trunks::tests::trunks;
-use crate::service::{Caller, NoLiveCalls, Service, Settings};
-use crate::store::Store;
-use crate::store::vault::Vault;
-use crate::transport::sip::address::Address;
-use crate::transport::sip::names::Resolver;
+use crate::placement::trunks::tests::trunks;
+use crate::{Caller, NoLiveCalls, Service, Settings};
 
 /// Moment at which the clock stands: 2026-01-05T09:00:00Z.
 const START_MS: i64 = 1_767_603_600_000;

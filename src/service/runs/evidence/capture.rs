@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 
-use crate::transport::capture::{Datagram, Position, head, time_of};
+use ringer_transport::capture::{Datagram, Position, head, time_of};
 
 /// Longest message that fits a datagram.
 const MOST_BYTES: usize = 65_000;
@@ -142,8 +142,9 @@ fn first_line(line: &str) -> Option<Message> {
 
 #[cfg(test)]
 mod tests {
+    use ringer_transport::sip::driver::mask;
+
     use super::*;
-    use crate::transport::sip::driver::mask;
 
     const LOG: &str = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\n INVITE sip:a@b SIP/2.0\n Call-ID: 1\n \n\n\
                        1767600000456 received from [::1]:5061 at [::1]:5060\n SIP/2.0 200 OK\n \n\n";

@@ -3,10 +3,9 @@
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
-
-use crate::error::{Error, Result};
-use crate::model::cron::Cron;
-use crate::model::monitor::{ActiveWindow, Day};
+use ringer_base::error::{Error, Result};
+use ringer_model::cron::Cron;
+use ringer_model::monitor::{ActiveWindow, Day};
 
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
@@ -120,8 +119,9 @@ fn weekday(day: Day) -> Weekday {
 
 #[cfg(test)]
 mod tests {
+    use ringer_model::time::Timestamp as Shown;
+
     use super::*;
-    use crate::model::time::Timestamp as Shown;
 
     fn ms(text: &str) -> i64 {
         Shown::parse(&format!("{text}:00.0Z")).expect("a time").0

@@ -1,30 +1,30 @@
 //! The checks of a monitor: a result of its backing simulation each, begun when due, settled when the result is finished or took
 //! too long.
 
+use ringer_base::error::{Error, Result};
+use ringer_judge::{Decision, Unheard};
+use ringer_model::agent::{AgentDoc, AgentMode};
+use ringer_model::custom_metric::{CustomMetricSpec, MetricScope};
+use ringer_model::digital_human::Role;
+use ringer_model::issue::SourceKind;
+use ringer_model::monitor::{Check, CheckDoc, CheckItem, CheckType, MonitorDoc, Verdict};
+use ringer_model::result::ResultBody;
+use ringer_model::run::{Purpose, QueueAnswer, QueueSpec};
+use ringer_model::simulation::SimulationSpec;
+use ringer_model::time::Timestamp;
+use ringer_model::transcript::Transcript;
+use ringer_store::queue::{CheckJob, FinishedJob, MonitorJob};
+use ringer_store::{Row, Session};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::cadence::Cadence;
 use super::verdict::{Seen, judge};
 use super::{LONGEST_RING_S, TAG, next_check};
-use crate::error::{Error, Result};
-use crate::judge::{Decision, Unheard};
-use crate::model::agent::{AgentDoc, AgentMode};
-use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
-use crate::model::digital_human::Role;
-use crate::model::issue::SourceKind;
-use crate::model::monitor::{Check, CheckDoc, CheckItem, CheckType, MonitorDoc, Verdict};
-use crate::model::result::ResultBody;
-use crate::model::run::{Purpose, QueueAnswer, QueueSpec};
-use crate::model::simulation::SimulationSpec;
-use crate::model::time::Timestamp;
-use crate::model::transcript::Transcript;
-use crate::queue::{CheckJob, FinishedJob, MonitorJob};
-use crate::service::Caller;
-use crate::service::evaluation::inputs::unheard_in;
-use crate::service::runs::scheduler::is_gone;
-use crate::service::watching::Watching;
-use crate::store::{Row, Session};
+use crate::Caller;
+use crate::evaluation::inputs::unheard_in;
+use crate::runs::scheduler::is_gone;
+use crate::watching::Watching;
 
 /// A check that is not over by then is given up.
 const PATIENCE_MS: i64 = 5 * 60_000;
@@ -146,7 +146,7 @@ impl Watching {
 
     /// Settles the check that a finished result is, if it is one. True when the result's failures count as the agent's: always,
     /// but for checks that failed for the first time.
-    pub(in crate::service) async fn settle_check(
+    pub(crate) async fn settle_check(
         &self,
         db: &mut Session,
         result_id: i64,

@@ -1,19 +1,18 @@
 //! Verdict of each check of a monitor on a finished call. Pure.
 
+use ringer_human::text::plain_words;
+use ringer_judge::{Decision, Unheard};
 use ringer_media::call::EndReason;
+use ringer_model::digital_human::Role;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::evaluation::{CustomResult, CustomStatus};
+use ringer_model::monitor::{Check, CheckItem, CheckType, Verdict};
+use ringer_model::result::ResultBody;
+use ringer_model::status::ResultStatus;
+use ringer_model::text_of;
+use ringer_model::transcript::Transcript;
 use serde_json::{Value, json};
 use uuid::Uuid;
-
-use crate::human::text::plain_words;
-use crate::judge::{Decision, Unheard};
-use crate::model::digital_human::Role;
-use crate::model::error_code::ErrorCode;
-use crate::model::evaluation::{CustomResult, CustomStatus};
-use crate::model::monitor::{Check, CheckItem, CheckType, Verdict};
-use crate::model::result::ResultBody;
-use crate::model::status::ResultStatus;
-use crate::model::text_of;
-use crate::model::transcript::Transcript;
 
 /// Phrases that show that an agent is broken.
 pub(super) const MALFUNCTIONS: [&str; 9] = [
@@ -194,8 +193,9 @@ fn custom(check: &Check, seen: &Seen<'_>) -> CheckItem {
 
 #[cfg(test)]
 mod tests {
+    use ringer_judge::Lack;
+
     use super::*;
-    use crate::judge::Lack;
 
     fn check(kind: &str, config: Value) -> Check {
         serde_json::from_value(json!({ "checkType": kind, "config": config })).expect("a check")

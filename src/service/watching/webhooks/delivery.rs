@@ -1,24 +1,24 @@
 //! Delivery of events to webhooks: signed, retried, logged, given up.
 
+use ringer_base::clock;
+use ringer_base::error::Result;
+use ringer_base::post::signatures;
 use ringer_media::seed::Seed;
+use ringer_model::Object;
+use ringer_model::notification::{Notice, NoticeKind};
+use ringer_model::time::Timestamp;
+use ringer_model::webhook::{DeliveryRecord, WebhookDoc};
+use ringer_store::queue::outbox::Outgoing;
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::clock;
-use crate::error::Result;
-use crate::model::Object;
-use crate::model::notification::{Notice, NoticeKind};
-use crate::model::time::Timestamp;
-use crate::model::webhook::{DeliveryRecord, WebhookDoc};
-use crate::provider::post::signatures;
-use crate::queue::outbox::Outgoing;
-use crate::service::Caller;
-use crate::service::outbox::notices::about;
-use crate::service::watching::Watching;
-use crate::store::{Row, Session};
+use crate::Caller;
+use crate::outbox::notices::about;
+use crate::watching::Watching;
 
 /// Waits after the first attempts, seconds; the last attempt follows the last wait.
 const WAITS_S: [i64; 6] = [5, 30, 120, 600, 3600, 21_600];

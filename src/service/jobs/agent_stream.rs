@@ -3,20 +3,20 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use ringer_base::error::Result;
+use ringer_base::tasks::Tasks;
+use ringer_model::Object;
+use ringer_store::queue::CallJob;
+use ringer_transport::incoming::{Incoming, IncomingChannel};
+use ringer_transport::websocket::Role;
+use ringer_transport::websocket::link::{Link, LinkLimits};
+use ringer_transport::websocket::listen::IncomingSocket;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::incoming::Desk;
 use super::{call, log_failure};
-use crate::error::Result;
-use crate::model::Object;
-use crate::queue::CallJob;
-use crate::service::StreamGoal;
-use crate::tasks::Tasks;
-use crate::transport::incoming::{Incoming, IncomingChannel};
-use crate::transport::websocket::Role;
-use crate::transport::websocket::link::{Link, LinkLimits};
-use crate::transport::websocket::listen::IncomingSocket;
+use crate::StreamGoal;
 
 /// Reasons for which a connection is not taken.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::tasks::Tasks;
+use ringer_store::queue::outbox::Outgoing;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{LOOK_EVERY, log_failure};
-use crate::queue::outbox::Outgoing;
-use crate::service::Service;
-use crate::tasks::Tasks;
+use crate::Service;
 
 /// Deliveries at the same time, of all webhooks together.
 const AT_ONCE: usize = 64;

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
+use ringer_base::clock;
+use ringer_base::clock::Clock;
+use ringer_base::config::Notify;
+use ringer_base::error::Result;
+use ringer_base::guard::Guard;
+use ringer_base::post::{Poster, signatures};
 use ringer_media::seed::Seed;
+use ringer_model::notification::{Channel, ChannelType, Notice};
+use ringer_provider::mail::{Mail, mail};
+use ringer_store::queue::NotifyJob;
 use serde_json::{Value, json};
 
 use super::Upkeep;
-use crate::clock::{self, Clock};
-use crate::config::Notify;
-use crate::error::Result;
-use crate::model::notification::{Channel, ChannelType, Notice};
-use crate::provider::guard::Guard;
-use crate::provider::mail::{Mail, mail};
-use crate::provider::post::{Poster, signatures};
-use crate::queue::NotifyJob;
 
 /// Waits before the second attempt and those after it.
 const WAITS_MS: [i64; 6] = [5000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000];

@@ -1,9 +1,10 @@
 //! The job `summary`: has a language model sum a run up. Where it cannot, the counters stay.
 
+use ringer_base::error::Result;
+use ringer_judge as judge;
+use ringer_store::queue::SummaryJob;
+
 use super::Upkeep;
-use crate::error::Result;
-use crate::judge;
-use crate::queue::SummaryJob;
 
 pub(super) async fn run(upkeep: &Upkeep, job: &SummaryJob) -> Result<()> {
     let Some(model) = upkeep.model.as_deref() else { return Ok(()) };

@@ -1,8 +1,9 @@
 //! The jobs `monitor` and `check`: begin a check of a monitor that is due, and give up one that takes too long.
 
+use ringer_base::error::Result;
+use ringer_store::queue::{CheckJob, MonitorJob};
+
 use super::Upkeep;
-use crate::error::Result;
-use crate::queue::{CheckJob, MonitorJob};
 
 pub(super) async fn begin(upkeep: &Upkeep, job: &MonitorJob) -> Result<()> {
     upkeep.service.watching().begin_check(job).await

@@ -1,5 +1,5 @@
 //! The job `text`: one written conversation from QUEUED to CONVERSATION_ENDED, or to where it fails. What happens in it
-//! is decided by a [`Dialogue`](crate::engine::dialogue::Dialogue); here it is told the time and what the agent sends,
+//! is decided by a [`Dialogue`](ringer_engine::dialogue::Dialogue); here it is told the time and what the agent sends,
 //! and its messages are delivered.
 
 mod drive;
@@ -9,20 +9,20 @@ mod log;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::error::{Error, Result};
+use ringer_base::tasks::Tasks;
+use ringer_engine::CallControl;
+use ringer_engine::dialogue::First;
 use ringer_media::call::EndReason;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::status::ResultStatus;
+use ringer_provider::messages::Contact;
+use ringer_store::queue::{CallJob, Claimed, Lane, TextJob};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{LOOK_EVERY, Left, Workshop, catch_panic, claim, left_behind, left_off, pace_every, run_with_lease};
-use crate::engine::CallControl;
-use crate::engine::dialogue::First;
-use crate::error::{Error, Result};
-use crate::model::error_code::ErrorCode;
-use crate::model::status::ResultStatus;
-use crate::provider::messages::Contact;
-use crate::queue::{CallJob, Claimed, Lane, TextJob};
-use crate::service::{Obstacle, TextNews, TextPlaced};
-use crate::tasks::Tasks;
+use crate::{Obstacle, TextNews, TextPlaced};
 
 /// Largest number of conversations at the same time.
 const AT_ONCE: usize = 2000;

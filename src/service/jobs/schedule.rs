@@ -1,8 +1,9 @@
 //! The job `schedule`: runs a simulation that is due.
 
+use ringer_base::error::Result;
+use ringer_store::queue::ScheduleJob;
+
 use super::Workshop;
-use crate::error::Result;
-use crate::queue::ScheduleJob;
 
 /// Runs what is due and puts the job of the next time.
 pub(super) async fn run(workshop: Workshop, job: ScheduleJob) -> Result<()> {

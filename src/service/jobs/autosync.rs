@@ -1,8 +1,9 @@
 //! The job `autosync`: lets an agent follow its platform's definition.
 
+use ringer_base::error::Result;
+use ringer_store::queue::AutosyncJob;
+
 use super::Workshop;
-use crate::error::Result;
-use crate::queue::AutosyncJob;
 
 /// Looks at one agent.
 pub(super) async fn run(workshop: Workshop, job: AutosyncJob) -> Result<()> {

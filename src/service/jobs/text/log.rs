@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ringer_model::text::Arrived;
+use ringer_provider::messages::{Exchange, digest};
 use tokio::fs::{self, OpenOptions};
 use tokio::io::AsyncWriteExt;
 
-use crate::model::text::Arrived;
-use crate::provider::messages::{Exchange, digest};
-use crate::service::HTTP_LOG;
+use crate::HTTP_LOG;
 
 /// Log file of HTTP requests; by default none is written.
 #[derive(Clone, Default)]

@@ -1,15 +1,15 @@
 //! Transcripts that come as files, read as those in a request are: what may be converted is converted, and what is wrong is named
 //! in the same words.
 
+use ringer_model::schema::Node;
+use ringer_model::transcript::PostedEntry;
+use ringer_model::validate::{Source, validate};
+use ringer_model::validation_error::ValidationErrors;
+use ringer_syntax::json;
+use ringer_syntax::json::Json;
 use serde_json::Value;
 
 use super::gzip::{self, Packed};
-use crate::model::schema::Node;
-use crate::model::transcript::PostedEntry;
-use crate::model::validate::{Source, validate};
-use crate::model::validation_error::ValidationErrors;
-use ringer_syntax::json;
-use ringer_syntax::json::Json;
 
 /// Members under which the list may stand.
 const NAMES: [&str; 2] = ["transcript", "entries"];

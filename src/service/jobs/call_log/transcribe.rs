@@ -9,14 +9,14 @@
 
 use std::sync::Arc;
 
+use ringer_base::clock::Clock;
 use ringer_media::frame::{FRAME, PER_MS, RATE_HZ, Sample};
 use ringer_media::measure::{Span, segments};
+use ringer_model::digital_human::Role;
+use ringer_model::transcript::PostedEntry;
+use ringer_provider::{Failure, Recognized, Recognizer, SpokenIn};
 
 use super::Heard;
-use crate::clock::Clock;
-use crate::model::digital_human::Role;
-use crate::model::transcript::PostedEntry;
-use crate::provider::{Failure, Recognized, Recognizer, SpokenIn};
 
 /// A pause of one side up to this length does not part its words.
 const PAUSE: Sample = 1000 * PER_MS;

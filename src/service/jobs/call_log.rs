@@ -10,24 +10,25 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::error::{Error, Result};
+use ringer_base::fetch::{Bounds, fetch_within};
+use ringer_base::guard::ip_allowed;
+use ringer_judge as judge;
+use ringer_judge::{Ear, Imported, Material};
 use ringer_media::frame::PER_MS;
+use ringer_model::Object;
+use ringer_model::call_log::{CallInterface, CallSpec};
+use ringer_model::time::{LONGEST_SPAN_MS, Timestamp};
+use ringer_model::transcript::{PostedEntry, TranscriptEntry};
+use ringer_provider::audio::CallAudio;
+use ringer_provider::{ModelName, audio};
+use ringer_store::queue::CallLogJob;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::transcribe::{Unheard, transcribe};
 use super::{Upkeep, in_time};
-use crate::error::{Error, Result};
-use crate::judge::{self, Ear, Imported, Material};
-use crate::model::Object;
-use crate::model::call_log::{CallInterface, CallSpec};
-use crate::model::time::{LONGEST_SPAN_MS, Timestamp};
-use crate::model::transcript::{PostedEntry, TranscriptEntry};
-use crate::provider::ModelName;
-use crate::provider::audio::{self, CallAudio};
-use crate::provider::fetch::{Bounds, fetch_within};
-use crate::provider::guard::ip_allowed;
-use crate::queue::CallLogJob;
-use crate::service::{LogEvaluated, RECOGNIZED};
+use crate::{LogEvaluated, RECOGNIZED};
 
 /// A recording that is fetched.
 const RECORDING: Bounds = Bounds { bytes: 512 << 20, patience: Duration::from_secs(300) };
@@ -141,7 +142,7 @@ async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Resu
     let measuring = move || (call.measure(), call.measure_parts(&parts));
     let (measured, parts) = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
     let (mut evaluation, mut metrics) = (measured.evaluation, measured.metrics);
-    evaluation.id = crate::clock::new_id();
+    evaluation.id = ringer_base::clock::new_id();
     evaluation.created_at = Timestamp(upkeep.service.clock().now_ms());
     let material = Material {
         entries: &said,
@@ -296,11 +297,11 @@ mod tests {
         }
     }
 
+    use ringer_base::testing::WebServer;
+    use ringer_model::digital_human::Role;
     use serde_json::Value;
 
     use super::*;
-    use crate::model::digital_human::Role;
-    use ringer_base::testing::WebServer;
 
     #[tokio::test]
     async fn offsets_of_a_transcript_are_within_a_century() {

@@ -24,7 +24,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use ringer_base::config::{Retention, Sources};
+use ringer_base::error::{Error, Result};
+use ringer_base::tasks::Tasks;
+use ringer_engine::Engine;
 use ringer_media::measure::{ProbeTimes, YieldTimes};
+use ringer_model::Object;
+use ringer_provider::LanguageModel;
+use ringer_store::queue::{CallJob, CallLogJob, Claimed, EvaluateJob, Job, Lane, TextJob};
+use ringer_transport::incoming::Incoming;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -32,15 +40,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use tracing::field::Empty;
 
-use crate::config::{Retention, Sources};
-use crate::engine::Engine;
-use crate::error::{Error, Result};
-use crate::model::Object;
-use crate::provider::LanguageModel;
-use crate::queue::{CallJob, CallLogJob, Claimed, EvaluateJob, Job, Lane, TextJob};
-use crate::service::{Cleared, EVALUATION_MS, Placer, Running, Service};
-use crate::tasks::Tasks;
-use crate::transport::incoming::Incoming;
+use crate::{Cleared, EVALUATION_MS, Placer, Running, Service};
 
 pub use self::agent_stream::{AgentStreams, Seat, StreamRefusal};
 pub use self::upkeep::Upkeep;
@@ -400,20 +400,20 @@ fn log_failure<T>(what: &str, done: Result<T>) {
 
 #[cfg(test)]
 mod tests {
+    use ringer_base::clock::Clock;
+    use ringer_model::call_log::CallLogStatus;
+    use ringer_model::error_code::ErrorCode;
+    use ringer_model::result::ResultDoc;
+    use ringer_model::status::ResultStatus;
+    use ringer_store::Store;
+    use ringer_store::vault::Vault;
+    use ringer_transport::room::access::testing::FakeServer;
     use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
     use uuid::Uuid;
 
     use super::*;
-    use crate::clock::Clock;
-    use crate::model::call_log::CallLogStatus;
-    use crate::model::error_code::ErrorCode;
-    use crate::model::result::ResultDoc;
-    use crate::model::status::ResultStatus;
-    use crate::service::{Caller, NoLiveCalls, Settings};
-    use crate::store::Store;
-    use crate::store::vault::Vault;
-    use crate::transport::room::access::testing::FakeServer;
+    use crate::{Caller, NoLiveCalls, Settings};
 
     fn parse<T: DeserializeOwned>(body: Value) -> T {
         serde_json::from_value(body).expect("the body fits")

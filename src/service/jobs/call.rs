@@ -1,22 +1,23 @@
 //! The job `call`: one conversation from QUEUED to CONVERSATION_ENDED, or to where it fails.
 
+use ringer_base::error::{Error, Result};
+use ringer_engine::{CallHandle, CallReport, CallUpdate, PlaceError, TimelineEntry};
+use ringer_judge as judge;
+use ringer_judge::Redactor;
 use ringer_media::call::{EndReason, EventKind};
+use ringer_model::Object;
+use ringer_model::error_code::ErrorCode;
+use ringer_model::status::ResultStatus;
+use ringer_store::events::FeedEvent;
+use ringer_store::queue::CallJob;
+use ringer_transport::incoming::Incoming;
+use ringer_transport::peer::Refusal;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::{Workshop, catch_panic};
-use crate::engine::{CallHandle, CallReport, CallUpdate, PlaceError, TimelineEntry};
-use crate::error::{Error, Result};
-use crate::events::FeedEvent;
-use crate::judge::{self, Redactor};
-use crate::model::Object;
-use crate::model::error_code::ErrorCode;
-use crate::model::status::ResultStatus;
-use crate::queue::CallJob;
-use crate::service::{Begin, CallOutcome, Circumstances, Ended, Obstacle, Placed};
-use crate::transport::incoming::Incoming;
-use crate::transport::peer::Refusal;
+use crate::{Begin, CallOutcome, Circumstances, Ended, Obstacle, Placed};
 
 /// Holds the conversation of a result, when it still waits for one.
 pub(super) async fn run(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {

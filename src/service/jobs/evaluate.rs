@@ -2,23 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use ringer_base::error::{Error, Result};
+use ringer_engine::TimelineEntry;
+use ringer_judge as judge;
+use ringer_judge::{Ear, Facts, Grounds, Material, Measured, PartMeasures};
+use ringer_model::Object;
+use ringer_model::custom_metric::EvalSegment;
+use ringer_model::evaluation::{CustomResult, CustomStatus};
+use ringer_model::result::{KEPT_FLOOR, MetricValue, ResultBody, find_note};
+use ringer_model::status::ResultStatus;
+use ringer_model::time::Timestamp;
+use ringer_provider::audio::Unread;
+use ringer_provider::{LanguageModel, audio};
+use ringer_store::queue::EvaluateJob;
 use serde_json::{Value, json};
 
-use crate::engine::TimelineEntry;
-use crate::error::{Error, Result};
-use crate::judge::{self, Ear, Facts, Grounds, Material, Measured, PartMeasures};
-use crate::model::Object;
-use crate::model::custom_metric::EvalSegment;
-use crate::model::evaluation::{CustomResult, CustomStatus};
-use crate::model::result::{KEPT_FLOOR, MetricValue, ResultBody, find_note};
-use crate::model::status::ResultStatus;
-use crate::model::time::Timestamp;
-use crate::provider::LanguageModel;
-use crate::provider::audio::{self, Unread};
-use crate::queue::EvaluateJob;
-use crate::service::{Caller, Judged, ToJudge};
-
 use super::{Workshop, in_time};
+use crate::{Caller, Judged, ToJudge};
 
 /// Evaluates a result that waits for it, or again one that is finished. What takes too long is given up.
 pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
@@ -174,7 +174,7 @@ async fn judge_conversation(
     let measured = if is_known { judge::measure(&moments, &facts) } else { Measured::default() };
     let cuts = if cuts_in(body) { judge::cuts(&moments) } else { None };
     let mut evaluation = measured.evaluation;
-    evaluation.id = crate::clock::new_id();
+    evaluation.id = ringer_base::clock::new_id();
     evaluation.created_at = Timestamp(workshop.service.clock().now_ms());
     let (mut metrics, latency) = (measured.metrics, is_known.then_some(measured.latency));
     let model = workshop.placer.model.as_deref();

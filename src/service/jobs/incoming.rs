@@ -4,18 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::error::Result;
+use ringer_base::tasks::Tasks;
+use ringer_model::Object;
+use ringer_transport::incoming::Incoming;
+use ringer_transport::peer::Refusal;
+use ringer_transport::sip::address::called_user;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{Workshop, call, log_failure};
-use crate::error::Result;
-use crate::model::Object;
-use crate::service::{InboundAddress, Reached};
-use crate::tasks::Tasks;
-use crate::transport::incoming::Incoming;
-use crate::transport::peer::Refusal;
-use crate::transport::sip::address::called_user;
+use crate::{InboundAddress, Reached};
 
 /// Time that an unanswered call rings.
 const RINGS: Duration = Duration::from_secs(60);

@@ -4,23 +4,24 @@ use std::future::pending;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use ringer_base::clock;
+use ringer_base::clock::Clock;
+use ringer_base::error::Result;
+use ringer_engine::TimelineEntry;
+use ringer_engine::dialogue::{Dialogue, DialogueEnd, Heard, Input, Output};
+use ringer_human::{Mind, whole_move};
+use ringer_judge::Redactor;
 use ringer_media::call::{Comparison, EndReason, Thought, ToolCall};
+use ringer_model::Object;
+use ringer_model::status::ResultStatus;
+use ringer_provider::messages::{Contact, Message, Reply, Trouble};
+use ringer_store::events::{Feed, FeedEvent};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::log::Log;
 use super::{TextWork, wait_for_change};
-use crate::clock::{self, Clock};
-use crate::engine::TimelineEntry;
-use crate::engine::dialogue::{Dialogue, DialogueEnd, Heard, Input, Output};
-use crate::error::Result;
-use crate::events::{Feed, FeedEvent};
-use crate::human::{Mind, whole_move};
-use crate::judge::Redactor;
-use crate::model::Object;
-use crate::model::status::ResultStatus;
-use crate::provider::messages::{Contact, Message, Reply, Trouble};
-use crate::service::TextPlaced;
+use crate::TextPlaced;
 
 /// Troubles of attempts that wait to be told: more than one message has.
 const TROUBLES: usize = 8;

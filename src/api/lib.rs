@@ -61,22 +61,22 @@ use axum::routing::any;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use crate::api::client_limits::ConnectionLimits;
-use crate::api::client_limits::{BodyMemory, REFUSAL_DELAY, WrongKeys};
-use crate::api::endpoint::Endpoint;
-use crate::api::health::HealthCache;
-pub use crate::api::health::{Part, PartStatus, Parts, Probe, SampleAgent};
-use crate::api::idempotency::Running;
-use crate::api::pipeline::{Ready, Route};
-use crate::api::rate::Buckets;
-pub use crate::api::rate::Rates;
-pub use crate::api::serve::Patience;
-use crate::clock;
-use crate::config::Secret;
-use crate::engine::Engine;
-use crate::jobs::AgentStreams;
-use crate::service::{PageDoor, Service};
-use crate::tasks::Tasks;
+pub use crate::client_limits::ConnectionLimits;
+use crate::client_limits::{BodyMemory, REFUSAL_DELAY, WrongKeys};
+use crate::endpoint::Endpoint;
+use crate::health::HealthCache;
+pub use crate::health::{Part, PartStatus, Parts, Probe, SampleAgent};
+use crate::idempotency::Running;
+use crate::pipeline::{Ready, Route};
+use crate::rate::Buckets;
+pub use crate::rate::Rates;
+pub use crate::serve::Patience;
+use ringer_base::clock;
+use ringer_base::config::Secret;
+use ringer_base::tasks::Tasks;
+use ringer_engine::Engine;
+use ringer_service::jobs::AgentStreams;
+use ringer_service::{PageDoor, Service};
 
 /// Largest request body of routes that need no key, in bytes.
 const OPEN_BODY_BYTES: usize = 16 * 1024;
@@ -164,11 +164,11 @@ pub struct Server {
     /// Requests with an Idempotency-Key that are running.
     pub running: Running,
     /// Memory for request bodies.
-    pub(in crate::api) bodies: BodyMemory,
+    pub(crate) bodies: BodyMemory,
     /// Wrong keys by address.
-    pub(in crate::api) wrong_keys: WrongKeys,
+    pub(crate) wrong_keys: WrongKeys,
     /// Health of the parts, measured at most once in some seconds.
-    pub(in crate::api) health: HealthCache,
+    pub(crate) health: HealthCache,
 }
 
 impl Server {

@@ -1,9 +1,11 @@
 //! The job `follow_up`: grades the text messages that followed a call.
 
+use ringer_base::error::Result;
+use ringer_judge as judge;
+use ringer_judge::{Material, NO_MODEL};
+use ringer_store::queue::FollowUpJob;
+
 use super::Upkeep;
-use crate::error::Result;
-use crate::judge::{self, Material, NO_MODEL};
-use crate::queue::FollowUpJob;
 
 const QUESTION: &str = "After the conversation the agent has sent the caller the text message that stands before it. Does that \
     message fulfil what is named under \"What the caller was to reach\"?";

@@ -1,9 +1,11 @@
 //! The job `finished`: what follows a conversation that is finished and evaluated.
 
+use ringer_base::error::Result;
+use ringer_judge as judge;
+use ringer_judge::Material;
+use ringer_store::queue::FinishedJob;
+
 use super::Upkeep;
-use crate::error::Result;
-use crate::judge::{self, Material};
-use crate::queue::FinishedJob;
 
 const QUESTION: &str = "Did the agent say that something of its own does not work: an error, a fault, a system that is down, a \
     service that cannot be reached? That it refuses, does not know something or cannot help with a wish is no such thing.";

@@ -1,14 +1,15 @@
 //! Records of a written conversation that is over, and the next status of its result.
 
+use ringer_base::error::Result;
+use ringer_engine::TimelineEntry;
+use ringer_engine::dialogue::DialogueEnd;
+use ringer_engine::warnings::timeline_warnings;
+use ringer_judge as judge;
+use ringer_model::Object;
+
 use super::super::call::languages;
 use super::TextWork;
-use crate::engine::TimelineEntry;
-use crate::engine::dialogue::DialogueEnd;
-use crate::engine::warnings::timeline_warnings;
-use crate::error::Result;
-use crate::judge;
-use crate::model::Object;
-use crate::service::{CallOutcome, Ended};
+use crate::{CallOutcome, Ended};
 
 impl TextWork<'_> {
     /// Keeps what the conversation has left, and moves the result on.

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
+use ringer_base::error::{Error, Result};
+use ringer_base::tasks::Tasks;
+use ringer_provider::{LanguageModel, Recognizer};
+use ringer_store::queue::{
+    AlertJob, CallLogJob, CheckJob, Claimed, FinishedJob, FollowUpJob, Job, MonitorJob, NotifyJob, SummaryJob,
+    TriggerJob, UnansweredJob,
+};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     LEASE_MS, alert, call_log, claim_of, finish_job, finished, follow_up, monitor, notify, run_with_lease, summary,
 };
-use crate::error::{Error, Result};
-use crate::provider::{LanguageModel, Recognizer};
-use crate::queue::{
-    AlertJob, CallLogJob, CheckJob, Claimed, FinishedJob, FollowUpJob, Job, MonitorJob, NotifyJob, SummaryJob,
-    TriggerJob, UnansweredJob,
-};
-use crate::service::Service;
-use crate::tasks::Tasks;
+use crate::Service;
 
 /// Kinds of jobs that are done here and take a moment.
 const SHORT: [&str; 9] = [
