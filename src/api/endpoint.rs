@@ -376,5 +376,5 @@ pub fn with_tag(tag: &'static str, resource: &'static str, endpoints: Vec<Endpoi
 }
 
 fn build<T: DeserializeOwned>(value: Value) -> Result<T> {
-    serde_json::from_value(value).map_err(|error| Error::internal(format!("a walked value is refused: {error}")))
+    serde_json::from_value(value).map_err(|error| Error::internal_by("a walked value is refused", error))
 }

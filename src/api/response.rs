@@ -235,7 +235,7 @@ pub fn refusal(error: Error, request_id: &str) -> Response {
             with(detail(StatusCode::SERVICE_UNAVAILABLE, &text), RETRY_AFTER, HeaderValue::from_static("30"))
         }
         Error::Internal(cause) => {
-            tracing::error!(request_id, cause, "request failed");
+            tracing::error!(request_id, %cause, "request failed");
             fault(request_id)
         }
     }

@@ -2,6 +2,7 @@
 //! HTTP.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// The result of everything that a service does.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -23,8 +24,8 @@ pub enum Error {
     Outdated(String),
     /// The request is not possible now (draining, no language model).
     Unavailable(String),
-    /// An engine fault; the text is for the log, not for the user.
-    Internal(String),
+    /// An engine fault; its text is for the log, not for the user.
+    Internal(Fault),
 }
 
 /// Failure of a provider. Holds no secret and no speech.
@@ -36,6 +37,46 @@ pub struct Failure {
     pub message: String,
 }
 
+/// An engine fault with the errors that led to it. Its text is that of the fault, then those of its causes as far as they
+/// say something else. Equal faults have equal texts.
+#[derive(Clone)]
+pub struct Fault {
+    text: String,
+    cause: Arc<Cause>,
+}
+
+/// The error behind a fault.
+type Cause = dyn std::error::Error + Send + Sync;
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told = self.text.clone();
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&*self.cause);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !told.contains(&text) {
+                told = format!("{told}: {text}");
+            }
+            cause = error.source();
+        }
+        f.write_str(&told)
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
+
+impl PartialEq for Fault {
+    fn eq(&self, other: &Fault) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for Fault {}
+
 /// True for an input or output error of a machine that has no file, port or memory left: not the other side's fault.
 pub fn is_out_of_resources(error: &std::io::Error) -> bool {
     const OWN: [i32; 6] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL, libc::ENOSPC];
@@ -43,9 +84,15 @@ pub fn is_out_of_resources(error: &std::io::Error) -> bool {
 }
 
 impl Error {
-    /// Returns a fault of the engine: a failed statement, a full disk.
-    pub fn internal(cause: impl fmt::Display) -> Error {
-        Error::Internal(cause.to_string())
+    /// Returns a fault of the engine: a failed statement, a full disk. A text is a fault without a cause.
+    pub fn internal(cause: impl Into<Box<Cause>>) -> Error {
+        let cause: Arc<Cause> = cause.into().into();
+        Error::Internal(Fault { text: cause.to_string(), cause })
+    }
+
+    /// Returns a fault of the engine with a text of its own, and the error that led to it.
+    pub fn internal_by(text: impl fmt::Display, cause: impl Into<Box<Cause>>) -> Error {
+        Error::Internal(Fault { text: text.to_string(), cause: cause.into().into() })
     }
 }
 
@@ -58,10 +105,60 @@ impl fmt::Display for Error {
             | Error::Refused(text)
             | Error::Conflict(text)
             | Error::Outdated(text)
-            | Error::Unavailable(text)
-            | Error::Internal(text) => f.write_str(text),
+            | Error::Unavailable(text) => f.write_str(text),
+            Error::Internal(fault) => fault.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    /// Returns the error behind an engine fault. Its text stands in the fault's own.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Internal(fault) => Some(&*fault.cause),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    /// An error with the error behind it, whose text may repeat that one's.
+    #[derive(Debug)]
+    struct Outer(&'static str, std::io::Error);
+
+    impl fmt::Display for Outer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl std::error::Error for Outer {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.1)
+        }
+    }
+
+    #[test]
+    fn a_fault_keeps_its_causes_and_tells_each_once() {
+        let full = || std::io::Error::other("the disk is full");
+        for (error, text) in [
+            (Error::internal("nothing was tried"), "nothing was tried"),
+            (Error::internal(full()), "the disk is full"),
+            (Error::internal(Outer("no page was written", full())), "no page was written: the disk is full"),
+            (Error::internal(Outer("no page: the disk is full", full())), "no page: the disk is full"),
+            (Error::internal_by("the key file", Outer("unread", full())), "the key file: unread: the disk is full"),
+        ] {
+            assert_eq!(error.to_string(), text);
+            assert_eq!(error, Error::internal(text), "by the text");
+        }
+        let error = Error::internal(Outer("no page was written", full()));
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<Outer>()).expect("the error that was given");
+        assert_eq!(cause.1.kind(), std::io::ErrorKind::Other);
+        assert!(Error::Refused("no".to_owned()).source().is_none());
+    }
+}

@@ -82,7 +82,7 @@ impl Vault {
     /// The file cannot be read or made.
     pub fn open(folder: &Path, configured: Option<&str>, old: &[&str]) -> Result<Vault> {
         let path = folder.join(KEY_FILE);
-        let failed = |error: std::io::Error| Error::internal(format!("the key file {}: {error}", path.display()));
+        let failed = |error: std::io::Error| Error::internal_by(format!("the key file {}", path.display()), error);
         let on_file = match std::fs::read_to_string(&path) {
             Ok(text) if text.trim().is_empty() => return Err(failed(ErrorKind::InvalidData.into())),
             Ok(text) => Some(text.trim().to_owned()),

@@ -286,7 +286,7 @@ pub(crate) async fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut entries = match tokio::fs::read_dir(folder).await {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::internal(format!("{}: {error}", folder.display()))),
+        Err(error) => return Err(Error::internal_by(folder.display(), error)),
     };
     let mut paths = Vec::new();
     while let Some(entry) = entries.next_entry().await.map_err(Error::internal)? {

@@ -334,7 +334,7 @@ async fn silence(path: &PathBuf, layout: Layout, spans: &[Range<i64>]) -> Result
         to.sync_all().await?;
         fs::rename(&unfinished, path).await
     };
-    done.await.map_err(|error| Error::internal(format!("{}: {error}", path.display())))
+    done.await.map_err(|error| Error::internal_by(path.display(), error))
 }
 
 /// Reads until `piece` is full or the file ends.

@@ -307,7 +307,7 @@ fn whole_of(bytes: &[u8]) -> Option<i64> {
 
 /// Returns the error of a failed connection. The driver's text names a user or a host, never a password.
 fn unreachable(error: sqlx::Error) -> Error {
-    Error::internal(format!("the database server cannot be used: {error}"))
+    Error::internal_by("the database server cannot be used", error)
 }
 
 /// Converts an error of the driver. Violated constraints get the texts that SQLite has for them.
@@ -322,9 +322,9 @@ fn fault(error: sqlx::Error) -> Error {
                 refused.detail().and_then(|text| text.strip_prefix("Key (")?.split_once(")=(")).map(|(names, _)| names);
             let names: Vec<String> =
                 columns.unwrap_or_default().split(", ").map(|column| format!("{table}.{column}")).collect();
-            Error::Internal(format!("UNIQUE constraint failed: {}", names.join(", ")))
+            Error::internal_by(format!("UNIQUE constraint failed: {}", names.join(", ")), error)
         }
-        "23503" => Error::internal("FOREIGN KEY constraint failed"),
+        "23503" => Error::internal_by("FOREIGN KEY constraint failed", error),
         _ => Error::internal(error),
     }
 }

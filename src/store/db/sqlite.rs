@@ -136,7 +136,7 @@ impl Sqlite {
         let mut path = self.readers.path.clone().into_os_string();
         path.push(".lock");
         let path = PathBuf::from(path);
-        let at = |error: std::io::Error| Error::internal(format!("{}: {error}", path.display()));
+        let at = |error: std::io::Error| Error::internal_by(path.display(), error);
         let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(at)?;
         match file.try_lock() {
             Ok(()) => *presence = Some(file),
@@ -200,7 +200,7 @@ fn configure() {
 fn connect(path: &PathBuf, flags: OpenFlags) -> Result<Connection> {
     configure();
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
-    let connection = connection.map_err(|error| Error::internal(format!("{}: {error}", path.display())))?;
+    let connection = connection.map_err(|error| Error::internal_by(path.display(), error))?;
     connection.busy_timeout(PATIENCE).map_err(fault)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // NORMAL: a commit is in the kernel's buffers, so it outlives this process; only a loss of power can lose the last

@@ -9,8 +9,5 @@ pub fn closed_error() -> Error {
 
 /// Converts an error of the driver, with SQLite's own text.
 pub fn fault(error: rusqlite::Error) -> Error {
-    match error {
-        rusqlite::Error::SqliteFailure(_, Some(text)) => Error::Internal(text),
-        error => Error::internal(error),
-    }
+    Error::internal(error)
 }
