@@ -52,7 +52,7 @@ pub(super) enum Channel {
     Room(Box<Attended<RoomSide>>),
 }
 
-/// Does the same with the side of whatever channel it is.
+/// Evaluates an expression with the side of a channel, whichever it is.
 macro_rules! of_side {
     ($channel:expr, $side:ident => $work:expr) => {
         match $channel {
@@ -95,7 +95,7 @@ pub(super) trait ChannelSide {
     /// Takes the frames that the Call has made.
     async fn exchange(&mut self, _call: &mut CallState) {}
 
-    /// Takes the news that RTP comes from another address than the agreed one.
+    /// Handles RTP that comes from another address than the agreed one.
     async fn take_stranger(&mut self, _call: &mut CallState, _stranger: Stranger) {}
 
     /// Takes the datagrams of handshakes that wait.
@@ -176,7 +176,7 @@ impl Channel {
         of_side!(self, at => at.ready().await);
     }
 
-    /// Takes the news that [`Channel::ready`] waited for.
+    /// Handles the news that [`Channel::ready`] waited for.
     pub async fn follow(&mut self, call: &mut CallState) {
         of_side!(self, at => at.follow(call).await);
     }
@@ -206,7 +206,7 @@ impl Channel {
         of_side!(self, at => at.side.exchange(call).await);
     }
 
-    /// Takes the news that RTP comes from another address than the agreed one.
+    /// Handles RTP that comes from another address than the agreed one.
     pub async fn take_stranger(&mut self, call: &mut CallState, stranger: Stranger) {
         of_side!(self, at => at.side.take_stranger(call, stranger).await);
     }

@@ -40,11 +40,11 @@ pub(crate) trait CarriedPort {
     /// Order in which news and steps are taken before media can flow.
     const TURN: Turn;
 
-    /// Takes the news that media can flow.
+    /// Begins the call: media can flow.
     fn open(&mut self, now: Time, connected: Self::Connected);
     /// Takes news of the connections.
     fn receive(&mut self, now: Time, news: Self::News);
-    /// Takes the end of the connections, or the news that none came about.
+    /// Ends the call, since the connections have ended or none came about.
     fn finish(&mut self, now: Time, end: Self::End);
     /// Takes a control of the Call.
     fn control(&mut self, control: &Control);

@@ -46,7 +46,7 @@ pub(crate) struct RoomCounts {
     malformed: u64,
 }
 
-/// Joins a room.
+/// Joins the room that an agent is in.
 pub(super) fn dial(means: Means<'_>, terms: &RoomDial) -> Result<Opening, PlaceError> {
     let services = means.services;
     let permit = services.permit()?;

@@ -71,7 +71,7 @@ pub(crate) struct SipSide {
     media_port: u16,
 }
 
-/// Dials a SIP address.
+/// Dials the SIP address of a call.
 pub(super) async fn dial(
     means: Means<'_>,
     mut dial: SipDial,
