@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::call;
 use super::incoming::Desk;
-use super::{call, log_failure};
+use super::lease::log_failure;
 use crate::error::Result;
 use crate::model::Object;
 use crate::queue::CallJob;

@@ -1,6 +1,6 @@
 //! The job `alert`: looks whether an alert in alarm still is.
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 use crate::error::Result;
 use crate::queue::AlertJob;
 

@@ -1,6 +1,6 @@
 //! The job `autosync`: lets an agent follow its platform's definition.
 
-use super::Workshop;
+use super::workshop::Workshop;
 use crate::error::Result;
 use crate::queue::AutosyncJob;
 

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Workshop, catch_panic};
+use super::lease::catch_panic;
+use super::workshop::Workshop;
 use crate::engine::{CallHandle, CallReport, CallUpdate, PlaceError, TimelineEntry};
 use crate::error::{Error, Result};
 use crate::events::FeedEvent;

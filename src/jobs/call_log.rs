@@ -11,18 +11,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::frame::PER_MS;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use self::transcribe::{Unheard, transcribe};
-use super::{Upkeep, in_time};
+use self::transcribe::{Heard, Unheard, transcribe};
+use super::lease::in_time;
+use super::upkeep::Upkeep;
 use crate::error::{Error, Result};
 use crate::judge::{self, Ear, Imported, Material};
 use crate::model::Object;
 use crate::model::call_log::{CallInterface, CallSpec};
 use crate::model::time::{LONGEST_SPAN_MS, Timestamp};
 use crate::model::transcript::{PostedEntry, TranscriptEntry};
-use crate::provider::ModelName;
 use crate::provider::audio::{self, CallAudio};
 use crate::provider::fetch::{Bounds, fetch_within};
 use crate::provider::guard::ip_allowed;
@@ -170,17 +169,6 @@ async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Resu
 /// True if the call has a transcript, or the address of one.
 fn has_transcript(call: &CallSpec) -> bool {
     call.transcript_url.is_some() || call.transcript.as_ref().is_some_and(|entries| !entries.is_empty())
-}
-
-/// Words of a recording.
-#[derive(Serialize, Deserialize)]
-struct Heard {
-    entries: Vec<PostedEntry>,
-    /// Warnings about the recognised words.
-    warnings: Vec<String>,
-    /// Model that heard them.
-    #[serde(default)]
-    recognizer: Option<ModelName>,
 }
 
 /// Returns the words of the recording at `path`: those that it was given before, so that a new evaluation judges the

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{LOOK_EVERY, log_failure};
+use super::lease::{LOOK_EVERY, log_failure};
 use crate::queue::outbox::Outgoing;
 use crate::service::Service;
 use crate::tasks::Tasks;

@@ -18,7 +18,8 @@ use crate::provider::audio::{self, Unread};
 use crate::queue::EvaluateJob;
 use crate::service::{Caller, Judged, ToJudge};
 
-use super::{Workshop, in_time};
+use super::lease::in_time;
+use super::workshop::Workshop;
 
 /// Evaluates a result that waits for it, or again one that is finished. What takes too long is given up.
 pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {

@@ -1,6 +1,6 @@
 //! The job `finished`: what follows a conversation that is finished and evaluated.
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 use crate::error::Result;
 use crate::judge::{self, Material};
 use crate::queue::FinishedJob;

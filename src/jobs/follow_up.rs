@@ -1,6 +1,6 @@
 //! The job `follow_up`: grades the text messages that followed a call.
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 use crate::error::Result;
 use crate::judge::{self, Material, NO_MODEL};
 use crate::queue::FollowUpJob;

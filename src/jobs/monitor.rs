@@ -1,6 +1,6 @@
 //! The jobs `monitor` and `check`: begin a check of a monitor that is due, and give up one that takes too long.
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 use crate::error::Result;
 use crate::queue::{CheckJob, MonitorJob};
 

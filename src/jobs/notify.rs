@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 use crate::clock::{self, Clock};
 use crate::config::Notify;
 use crate::error::Result;

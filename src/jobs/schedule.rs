@@ -1,6 +1,6 @@
 //! The job `schedule`: runs a simulation that is due.
 
-use super::Workshop;
+use super::workshop::Workshop;
 use crate::error::Result;
 use crate::queue::ScheduleJob;
 

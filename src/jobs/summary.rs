@@ -1,6 +1,6 @@
 //! The job `summary`: has a language model sum a run up. Where it cannot, the counters stay.
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 use crate::error::Result;
 use crate::judge;
 use crate::queue::SummaryJob;

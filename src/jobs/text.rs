@@ -4,6 +4,7 @@
 mod drive;
 mod ending;
 mod log;
+mod work;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +13,18 @@ use ringer_media::call::EndReason;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{LOOK_EVERY, Left, Workshop, catch_panic, claim, left_behind, left_off, pace_every, run_with_lease};
+use self::work::{TextWork, wait_for_change};
+use super::conversation::{Left, left_behind, left_off};
+use super::lease::{catch_panic, claim, pace_every, run_with_lease};
+use super::workshop::Workshop;
 use crate::engine::CallControl;
 use crate::engine::dialogue::First;
 use crate::error::{Error, Result};
 use crate::model::error_code::ErrorCode;
 use crate::model::status::ResultStatus;
 use crate::provider::messages::Contact;
-use crate::queue::{CallJob, Claimed, Lane, TextJob};
-use crate::service::{Obstacle, TextNews, TextPlaced};
+use crate::queue::{Lane, TextJob};
+use crate::service::{Obstacle, TextPlaced};
 use crate::tasks::Tasks;
 
 /// Largest number of conversations at the same time.
@@ -54,13 +58,6 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
             drop(place);
         });
     }
-}
-
-struct TextWork<'a> {
-    workshop: &'a Workshop,
-    claimed: &'a Claimed,
-    job: &'a CallJob,
-    stopping: &'a CancellationToken,
 }
 
 impl TextWork<'_> {
@@ -202,22 +199,4 @@ impl TextWork<'_> {
         let message = "The engine could not go on with the conversation";
         self.workshop.service.conversations().abort(&self.job.organization, self.job.result_id, message).await.map(drop)
     }
-
-    async fn news(&self, messages: usize, calls: usize) -> Result<TextNews> {
-        self.workshop.service.runs().text_news(&self.job.organization, self.job.result_id, messages, calls).await
-    }
-}
-
-/// Waits until something may have come into a conversation; another process tells nobody.
-async fn wait_for_change(changes: &mut Option<watch::Receiver<u64>>) {
-    let change = async {
-        let told = match changes {
-            Some(changes) => changes.changed().await.is_ok(),
-            None => false,
-        };
-        if !told {
-            std::future::pending::<()>().await;
-        }
-    };
-    let _ = tokio::time::timeout(LOOK_EVERY, change).await;
 }

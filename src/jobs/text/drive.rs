@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::log::Log;
-use super::{TextWork, wait_for_change};
+use super::work::{TextWork, wait_for_change};
 use crate::clock::{self, Clock};
 use crate::engine::TimelineEntry;
 use crate::engine::dialogue::{Dialogue, DialogueEnd, Heard, Input, Output};

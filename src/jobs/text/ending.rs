@@ -1,7 +1,7 @@
 //! Records of a written conversation that is over, and the next status of its result.
 
 use super::super::call::languages;
-use super::TextWork;
+use super::work::TextWork;
 use crate::engine::TimelineEntry;
 use crate::engine::dialogue::DialogueEnd;
 use crate::error::Result;
