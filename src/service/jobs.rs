@@ -6,92 +6,44 @@ mod alert;
 mod autosync;
 mod call;
 mod call_log;
+mod conversation;
 pub mod deliver;
 mod evaluate;
 mod finished;
 mod follow_up;
 mod incoming;
+mod lease;
 mod monitor;
 mod notify;
+mod perform;
 mod schedule;
 mod summary;
 mod text;
 mod upkeep;
+mod workshop;
 
-use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use ringer_base::config::{Retention, Sources};
-use ringer_base::error::{Error, Result};
+use ringer_base::error::Result;
 use ringer_base::tasks::Tasks;
-use ringer_engine::Engine;
-use ringer_media::measure::{ProbeTimes, YieldTimes};
-use ringer_model::Object;
-use ringer_provider::LanguageModel;
-use ringer_store::queue::{CallJob, CallLogJob, Claimed, EvaluateJob, Job, Lane, TextJob};
+use ringer_store::queue::{CallJob, Job};
 use ringer_transport::incoming::Incoming;
-use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
-use tracing::field::Empty;
 
-use crate::{Cleared, EVALUATION_MS, Placer, Running, Service};
+use crate::Cleared;
 
 pub use self::agent_stream::{AgentStreams, Seat, StreamRefusal};
+use self::conversation::{Left, left_behind, left_off};
+use self::lease::{LOOK_EVERY, catch_panic, claim, finish_job, log_failure, pace_every, run_with_lease};
 pub use self::upkeep::Upkeep;
+pub use self::workshop::Workshop;
 
-/// Length of a lease in milliseconds; it is renewed while the work goes on.
-const LEASE_MS: i64 = 120_000;
-/// Interval at which a lease is renewed.
-const RENEW_EVERY: Duration = Duration::from_secs(30);
-/// Longest wait for a signal that does not come (a lease of another process that ends).
-const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Shortest time between two looks for new results.
 const ADMIT_EVERY: Duration = Duration::from_millis(100);
 /// Interval at which old rows and files are deleted, in milliseconds.
 const CLEAR_EVERY_MS: i64 = 3_600_000;
-/// Claims of one job after which it is given up.
-const MOST_ATTEMPTS: i64 = 5;
-
-/// Services and settings that jobs work with.
-#[derive(Clone)]
-pub struct Workshop {
-    /// Service with the product's rules.
-    pub service: Service,
-    /// Engine that makes the calls.
-    pub engine: Engine,
-    /// The calls that run.
-    pub running: Arc<Running>,
-    /// Placer that turns results into calls.
-    pub placer: Arc<Placer>,
-    /// Agent words that only fill time, beside the built-in ones.
-    pub fillers: Arc<[String]>,
-    /// Times by which probes count, and by which an agent counts as stopped.
-    pub probe_times: ProbeTimes,
-    /// Times by which an agent counts as yielding.
-    pub yield_times: YieldTimes,
-    /// Calls begun in one second.
-    pub start_rate_per_s: f64,
-    /// Times and sizes up to which things are kept.
-    pub retention: Retention,
-    /// Sources that may call in.
-    pub inbound_allow: Sources,
-    /// Model that judges sound; `None`: sound is not judged.
-    pub ear: Option<Arc<dyn LanguageModel>>,
-}
-
-impl Workshop {
-    /// Adds the name of the recognizer to the notes of a call.
-    fn with_ears(&self, mut notes: Object) -> Object {
-        notes.extend(self.engine.recognizer().model().map(|model| ("recognizer".to_owned(), json!(model))));
-        notes
-    }
-}
 
 /// The workers of this process.
 pub struct Workers {
@@ -218,17 +170,6 @@ async fn call_jobs(workshop: Workshop, room: Arc<Semaphore>, tasks: Tasks, claim
     }
 }
 
-/// Ends the conversation of a job that was claimed before, by an engine that is gone.
-async fn left_behind(service: &Service, claimed: &Claimed, job: &CallJob) -> Result<()> {
-    match claimed.attempts {
-        1 => Ok(()),
-        _ => {
-            service.conversations().end_abandoned(&job.organization, job.result_id).await?;
-            service.placements().close_left_room(&job.organization, job.result_id).await
-        }
-    }
-}
-
 /// Does the jobs of a kind one after the other.
 async fn one_by_one<J, Done>(workshop: Workshop, claiming: CancellationToken, work: impl Fn(Workshop, J) -> Done)
 where
@@ -273,147 +214,25 @@ async fn sweep(workshop: Workshop) {
     }
 }
 
-fn pace_every(every: Duration) -> Interval {
-    let mut pace = interval(every);
-    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    pace
-}
-
-/// Waits for a job of a kind and claims it.
-async fn claim<J: Job>(service: &Service) -> (Claimed, J) {
-    loop {
-        let claimed = claim_of(service, &[J::NAME]).await;
-        match claimed.job::<J>() {
-            Ok(job) => return (claimed, job),
-            Err(error) => {
-                tracing::error!(job = claimed.id, %error, "unreadable job dropped");
-                log_failure("failed to drop an unreadable job", service.queue().finish_job(&claimed).await);
-            }
-        }
-    }
-}
-
-/// Waits for a job of some kinds and claims it.
-async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
-    let queue = service.queue();
-    let mut changes = queue.watch();
-    loop {
-        changes.mark_unchanged();
-        match queue.claim(kinds, LEASE_MS).await {
-            Ok(Some(claimed)) => return claimed,
-            Ok(None) => {}
-            Err(error) => tracing::error!(%error, "failed to claim jobs"),
-        }
-        let due = queue.next_due_ms(kinds).await.ok().flatten();
-        let wait = due.map_or(LOOK_EVERY, |due| Duration::from_millis((due - service.clock().now_ms()).max(1) as u64));
-        let _ = tokio::time::timeout(wait.min(LOOK_EVERY), changes.changed()).await;
-    }
-}
-
-/// Returns the outcome of work; a panic becomes an error. Its message is dropped, since it may hold words of a
-/// conversation.
-async fn catch_panic<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(Error::internal("it panicked")))
-}
-
-/// Does work while its claim is renewed. What is logged meanwhile names the job, and whatever it records as its result.
-async fn run_with_lease<T>(service: &Service, claimed: &Claimed, work: impl Future<Output = Result<T>>) -> Result<T> {
-    let mut renew = pace_every(RENEW_EVERY);
-    renew.tick().await;
-    let span = tracing::info_span!("job", id = claimed.id, kind = claimed.kind, result_id = Empty);
-    let mut work = pin!(catch_panic(work).instrument(span));
-    loop {
-        tokio::select! {
-            done = &mut work => return done,
-            _ = renew.tick() => log_failure("failed to renew the lease of a job", service.queue().extend(claimed, LEASE_MS).await),
-        }
-    }
-}
-
-/// Next state of a conversation's job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Left {
-    /// The job is done.
-    Done,
-    /// The engine stops before the conversation has begun: it waits for the next start.
-    Waiting,
-    /// The job needs a place of its run.
-    Enters(Lane),
-    /// The conversation is to be held in writing.
-    Written,
-    /// The conversation is to be spoken.
-    Spoken,
-}
-
-/// Closes a conversation's job, or gives it back.
-async fn left_off(service: &Service, claimed: &Claimed, left: Result<Left>) {
-    let queue = service.queue();
-    let given_back = match left {
-        Ok(Left::Waiting) => queue.retry(claimed, service.clock().now_ms()).await.map(drop),
-        Ok(Left::Enters(lane)) => queue.enter_lane(claimed, &lane).await,
-        Ok(Left::Written) => queue.hand_over::<TextJob>(claimed).await,
-        Ok(Left::Spoken) => queue.hand_over::<CallJob>(claimed).await,
-        done => return finish_job(service, claimed, done.map(drop)).await,
-    };
-    log_failure("failed to requeue the job of a conversation", given_back);
-}
-
-/// Tries a job that could not be done again a little later, a few times.
-async fn finish_job(service: &Service, claimed: &Claimed, done: Result<()>) {
-    let queue = service.queue();
-    let Err(error) = done else { return log_failure("failed to close a job", queue.finish_job(claimed).await) };
-    tracing::error!(job = claimed.id, kind = claimed.kind, attempts = claimed.attempts, %error, "job failed");
-    let again = service.clock().now_ms() + 1000 * claimed.attempts;
-    match claimed.attempts < MOST_ATTEMPTS {
-        true => log_failure("failed to requeue a job", queue.retry(claimed, again).await),
-        false => {
-            log_failure("failed to continue what waits for a failed job", catch_panic(give_up(service, claimed)).await);
-            log_failure("failed to close a job", queue.finish_job(claimed).await);
-        }
-    }
-}
-
-/// Lets what waits for a job go on without it.
-async fn give_up(service: &Service, claimed: &Claimed) -> Result<()> {
-    match claimed.kind.as_str() {
-        EvaluateJob::NAME => service.evaluations().give_up_evaluation(&claimed.job()?).await,
-        CallLogJob::NAME => service.evaluations().give_up_log(&claimed.job()?).await,
-        _ => Ok(()),
-    }
-}
-
-/// Returns the outcome of an evaluation; `None`: it took longer than [`EVALUATION_MS`], and is dropped.
-async fn in_time<T>(service: &Service, evaluation: impl Future<Output = T>) -> Option<T> {
-    let clock = service.clock();
-    tokio::select! {
-        biased;
-        done = evaluation => Some(done),
-        () = clock.until(clock.now_ms() + EVALUATION_MS) => None,
-    }
-}
-
-fn log_failure<T>(what: &str, done: Result<T>) {
-    if let Err(error) = done {
-        tracing::error!(%error, "{what}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ringer_base::clock::Clock;
+    use ringer_base::error::Error;
     use ringer_model::call_log::CallLogStatus;
     use ringer_model::error_code::ErrorCode;
     use ringer_model::result::ResultDoc;
     use ringer_model::status::ResultStatus;
     use ringer_store::Store;
+    use ringer_store::queue::{CallLogJob, EvaluateJob};
     use ringer_store::vault::Vault;
     use ringer_transport::room::access::testing::FakeServer;
     use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
     use uuid::Uuid;
 
+    use super::lease::{LEASE_MS, MOST_ATTEMPTS, in_time};
     use super::*;
-    use crate::{Caller, NoLiveCalls, Settings};
+    use crate::{Caller, EVALUATION_MS, NoLiveCalls, Service, Settings};
 
     fn parse<T: DeserializeOwned>(body: Value) -> T {
         serde_json::from_value(body).expect("the body fits")

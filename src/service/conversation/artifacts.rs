@@ -3,6 +3,7 @@
 use std::io::SeekFrom;
 use std::path::{Path, PathBuf};
 
+use ringer_base::error::{Error, Result};
 use ringer_media::clip::wav::{self, Head};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,7 +14,6 @@ use uuid::Uuid;
 
 use super::Conversations;
 use super::transcode::{self, Packing, Track};
-use ringer_base::error::{Error, Result};
 pub(crate) use ringer_engine::{
     CALLER_CLEAN, CAPTURED, EARLY_MEDIA, JOURNAL, PIPELINE_LOG, RECORDING, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG,
 };

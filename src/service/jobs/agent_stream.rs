@@ -14,8 +14,9 @@ use ringer_transport::websocket::listen::IncomingSocket;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::call;
 use super::incoming::Desk;
-use super::{call, log_failure};
+use super::lease::log_failure;
 use crate::StreamGoal;
 
 /// Reasons for which a connection is not taken.

@@ -3,7 +3,7 @@
 use ringer_base::error::Result;
 use ringer_store::queue::AlertJob;
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 
 pub(super) async fn run(upkeep: &Upkeep, job: &AlertJob) -> Result<()> {
     upkeep.service.watching().look_at_alert(job).await

@@ -3,7 +3,7 @@
 use ringer_base::error::Result;
 use ringer_store::queue::AutosyncJob;
 
-use super::Workshop;
+use super::workshop::Workshop;
 
 /// Looks at one agent.
 pub(super) async fn run(workshop: Workshop, job: AutosyncJob) -> Result<()> {

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Workshop, catch_panic};
+use super::lease::catch_panic;
+use super::workshop::Workshop;
 use crate::{Begin, CallOutcome, Circumstances, Ended, Obstacle, Placed};
 
 /// Holds the conversation of a result, when it still waits for one.

@@ -20,14 +20,14 @@ use ringer_model::Object;
 use ringer_model::call_log::{CallInterface, CallSpec};
 use ringer_model::time::{LONGEST_SPAN_MS, Timestamp};
 use ringer_model::transcript::{PostedEntry, TranscriptEntry};
+use ringer_provider::audio;
 use ringer_provider::audio::CallAudio;
-use ringer_provider::{ModelName, audio};
 use ringer_store::queue::CallLogJob;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use self::transcribe::{Unheard, transcribe};
-use super::{Upkeep, in_time};
+use self::transcribe::{Heard, Unheard, transcribe};
+use super::lease::in_time;
+use super::upkeep::Upkeep;
 use crate::{LogEvaluated, RECOGNIZED};
 
 /// A recording that is fetched.
@@ -171,17 +171,6 @@ async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Resu
 /// True if the call has a transcript, or the address of one.
 fn has_transcript(call: &CallSpec) -> bool {
     call.transcript_url.is_some() || call.transcript.as_ref().is_some_and(|entries| !entries.is_empty())
-}
-
-/// Words of a recording.
-#[derive(Serialize, Deserialize)]
-struct Heard {
-    entries: Vec<PostedEntry>,
-    /// Warnings about the recognised words.
-    warnings: Vec<String>,
-    /// Model that heard them.
-    #[serde(default)]
-    recognizer: Option<ModelName>,
 }
 
 /// Returns the words of the recording at `path`: those that it was given before, so that a new evaluation judges the

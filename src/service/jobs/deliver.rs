@@ -8,7 +8,7 @@ use ringer_store::queue::outbox::Outgoing;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{LOOK_EVERY, log_failure};
+use super::lease::{LOOK_EVERY, log_failure};
 use crate::Service;
 
 /// Deliveries at the same time, of all webhooks together.

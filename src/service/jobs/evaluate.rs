@@ -17,7 +17,8 @@ use ringer_provider::{LanguageModel, audio};
 use ringer_store::queue::EvaluateJob;
 use serde_json::{Value, json};
 
-use super::{Workshop, in_time};
+use super::lease::in_time;
+use super::workshop::Workshop;
 use crate::{Caller, Judged, ToJudge};
 
 /// Evaluates a result that waits for it, or again one that is finished. What takes too long is given up.

@@ -5,7 +5,7 @@ use ringer_judge as judge;
 use ringer_judge::Material;
 use ringer_store::queue::FinishedJob;
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 
 const QUESTION: &str = "Did the agent say that something of its own does not work: an error, a fault, a system that is down, a \
     service that cannot be reached? That it refuses, does not know something or cannot help with a wish is no such thing.";

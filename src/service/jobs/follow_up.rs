@@ -5,7 +5,7 @@ use ringer_judge as judge;
 use ringer_judge::{Material, NO_MODEL};
 use ringer_store::queue::FollowUpJob;
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 
 const QUESTION: &str = "After the conversation the agent has sent the caller the text message that stands before it. Does that \
     message fulfil what is named under \"What the caller was to reach\"?";

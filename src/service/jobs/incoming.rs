@@ -14,7 +14,9 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{Workshop, call, log_failure};
+use super::call;
+use super::lease::log_failure;
+use super::workshop::Workshop;
 use crate::{InboundAddress, Reached};
 
 /// Time that an unanswered call rings.

@@ -3,7 +3,7 @@
 use ringer_base::error::Result;
 use ringer_store::queue::{CheckJob, MonitorJob};
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 
 pub(super) async fn begin(upkeep: &Upkeep, job: &MonitorJob) -> Result<()> {
     upkeep.service.watching().begin_check(job).await

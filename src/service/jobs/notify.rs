@@ -14,7 +14,7 @@ use ringer_provider::mail::{Mail, mail};
 use ringer_store::queue::NotifyJob;
 use serde_json::{Value, json};
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 
 /// Waits before the second attempt and those after it.
 const WAITS_MS: [i64; 6] = [5000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000];

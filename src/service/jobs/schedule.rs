@@ -3,7 +3,7 @@
 use ringer_base::error::Result;
 use ringer_store::queue::ScheduleJob;
 
-use super::Workshop;
+use super::workshop::Workshop;
 
 /// Runs what is due and puts the job of the next time.
 pub(super) async fn run(workshop: Workshop, job: ScheduleJob) -> Result<()> {

@@ -4,7 +4,7 @@ use ringer_base::error::Result;
 use ringer_judge as judge;
 use ringer_store::queue::SummaryJob;
 
-use super::Upkeep;
+use super::upkeep::Upkeep;
 
 pub(super) async fn run(upkeep: &Upkeep, job: &SummaryJob) -> Result<()> {
     let Some(model) = upkeep.model.as_deref() else { return Ok(()) };

@@ -5,6 +5,7 @@
 mod drive;
 mod ending;
 mod log;
+mod work;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +18,15 @@ use ringer_media::call::EndReason;
 use ringer_model::error_code::ErrorCode;
 use ringer_model::status::ResultStatus;
 use ringer_provider::messages::Contact;
-use ringer_store::queue::{CallJob, Claimed, Lane, TextJob};
+use ringer_store::queue::{Lane, TextJob};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{LOOK_EVERY, Left, Workshop, catch_panic, claim, left_behind, left_off, pace_every, run_with_lease};
-use crate::{Obstacle, TextNews, TextPlaced};
+use self::work::{TextWork, wait_for_change};
+use super::conversation::{Left, left_behind, left_off};
+use super::lease::{catch_panic, claim, pace_every, run_with_lease};
+use super::workshop::Workshop;
+use crate::{Obstacle, TextPlaced};
 
 /// Largest number of conversations at the same time.
 const AT_ONCE: usize = 2000;
@@ -55,13 +59,6 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
             drop(place);
         });
     }
-}
-
-struct TextWork<'a> {
-    workshop: &'a Workshop,
-    claimed: &'a Claimed,
-    job: &'a CallJob,
-    stopping: &'a CancellationToken,
 }
 
 impl TextWork<'_> {
@@ -203,22 +200,4 @@ impl TextWork<'_> {
         let message = "The engine could not go on with the conversation";
         self.workshop.service.conversations().abort(&self.job.organization, self.job.result_id, message).await.map(drop)
     }
-
-    async fn news(&self, messages: usize, calls: usize) -> Result<TextNews> {
-        self.workshop.service.runs().text_news(&self.job.organization, self.job.result_id, messages, calls).await
-    }
-}
-
-/// Waits until something may have come into a conversation; another process tells nobody.
-async fn wait_for_change(changes: &mut Option<watch::Receiver<u64>>) {
-    let change = async {
-        let told = match changes {
-            Some(changes) => changes.changed().await.is_ok(),
-            None => false,
-        };
-        if !told {
-            std::future::pending::<()>().await;
-        }
-    };
-    let _ = tokio::time::timeout(LOOK_EVERY, change).await;
 }

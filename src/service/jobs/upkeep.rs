@@ -1,38 +1,13 @@
-//! The jobs that make no calls: what follows conversations, and what watches over agents.
+//! Services and settings of the jobs that make no calls.
 
 use std::sync::Arc;
 
-use ringer_base::error::{Error, Result};
-use ringer_base::tasks::Tasks;
 use ringer_provider::{LanguageModel, Recognizer};
-use ringer_store::queue::{
-    AlertJob, CallLogJob, CheckJob, Claimed, FinishedJob, FollowUpJob, Job, MonitorJob, NotifyJob, SummaryJob,
-    TriggerJob, UnansweredJob,
-};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    LEASE_MS, alert, call_log, claim_of, finish_job, finished, follow_up, monitor, notify, run_with_lease, summary,
-};
 use crate::Service;
 
-/// Kinds of jobs that are done here and take a moment.
-const SHORT: [&str; 9] = [
-    FinishedJob::NAME,
-    FollowUpJob::NAME,
-    MonitorJob::NAME,
-    CheckJob::NAME,
-    AlertJob::NAME,
-    NotifyJob::NAME,
-    SummaryJob::NAME,
-    TriggerJob::NAME,
-    UnansweredJob::NAME,
-];
-/// Kinds that may take hours: they have places of their own, so that nothing else waits for them.
-const LONG: [&str; 1] = [CallLogJob::NAME];
-/// Jobs of either sort that are done at once.
-const AT_ONCE: usize = 8;
 /// Recordings that are transcribed at once: the recognizer is that of the calls.
 const TRANSCRIBED_AT_ONCE: usize = 1;
 
@@ -66,64 +41,6 @@ impl Upkeep {
             ear: None,
             transcribing: Arc::new(Semaphore::new(TRANSCRIBED_AT_ONCE)),
             stopping: CancellationToken::new(),
-        }
-    }
-
-    /// Does jobs as they become due, several at once, until it is to stop.
-    pub(super) async fn work(self, tasks: Tasks) {
-        tokio::join!(self.work_at(&SHORT, &tasks), self.work_at(&LONG, &tasks));
-    }
-
-    async fn work_at(&self, kinds: &[&str], tasks: &Tasks) {
-        let room = Arc::new(Semaphore::new(AT_ONCE));
-        loop {
-            let next = async {
-                let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
-                (place, claim_of(&self.service, kinds).await)
-            };
-            let (place, claimed) = tokio::select! {
-                biased;
-                () = self.stopping.cancelled() => return,
-                next = next => next,
-            };
-            let upkeep = self.clone();
-            tasks.spawn("upkeep job", async move {
-                let done = run_with_lease(&upkeep.service, &claimed, upkeep.perform(&claimed)).await;
-                finish_job(&upkeep.service, &claimed, done).await;
-                drop(place);
-            });
-        }
-    }
-
-    /// Does every job that is due now, one after the other, and answers how many that were.
-    ///
-    /// # Errors
-    /// The first job's that cannot be done; it is left for later.
-    pub async fn work_off(&self) -> Result<usize> {
-        let queue = self.service.queue();
-        let kinds = [&SHORT[..], &LONG[..]].concat();
-        let mut count = 0;
-        while let Some(claimed) = queue.claim(&kinds, LEASE_MS).await? {
-            self.perform(&claimed).await?;
-            queue.finish_job(&claimed).await?;
-            count += 1;
-        }
-        Ok(count)
-    }
-
-    async fn perform(&self, claimed: &Claimed) -> Result<()> {
-        match claimed.kind.as_str() {
-            FinishedJob::NAME => finished::run(self, &claimed.job()?).await,
-            CallLogJob::NAME => call_log::run(self, &claimed.job()?).await,
-            FollowUpJob::NAME => follow_up::run(self, &claimed.job()?).await,
-            MonitorJob::NAME => monitor::begin(self, &claimed.job()?).await,
-            CheckJob::NAME => monitor::give_up(self, &claimed.job()?).await,
-            AlertJob::NAME => alert::run(self, &claimed.job()?).await,
-            NotifyJob::NAME => notify::run(self, &claimed.job()?).await,
-            SummaryJob::NAME => summary::run(self, &claimed.job()?).await,
-            TriggerJob::NAME => self.service.conversations().ask_for_call(&claimed.job()?).await,
-            UnansweredJob::NAME => self.service.conversations().give_up_waiting(&claimed.job()?).await,
-            kind => Err(Error::internal(format!("{kind} is no job of the upkeep"))),
         }
     }
 }

@@ -14,9 +14,8 @@ use ringer_media::frame::{FRAME, PER_MS, RATE_HZ, Sample};
 use ringer_media::measure::{Span, segments};
 use ringer_model::digital_human::Role;
 use ringer_model::transcript::PostedEntry;
-use ringer_provider::{Failure, Recognized, Recognizer, SpokenIn};
-
-use super::Heard;
+use ringer_provider::{Failure, ModelName, Recognized, Recognizer, SpokenIn};
+use serde::{Deserialize, Serialize};
 
 /// A pause of one side up to this length does not part its words.
 const PAUSE: Sample = 1000 * PER_MS;
@@ -35,6 +34,17 @@ const BUSY_TIMES: usize = 60;
 /// Warning about a recording with one channel for both sides.
 const ONE_CHANNEL: &str = "transcript: the recording has one channel, in which nobody is told apart: all words stand as the \
                            agent's, and nothing is measured by side";
+
+/// Words of a recording.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Heard {
+    pub entries: Vec<PostedEntry>,
+    /// Warnings about the recognised words.
+    pub warnings: Vec<String>,
+    /// Model that heard them.
+    #[serde(default)]
+    pub recognizer: Option<ModelName>,
+}
 
 /// Reason why a recording has no words.
 #[derive(Debug, PartialEq)]

@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::log::Log;
-use super::{TextWork, wait_for_change};
+use super::work::{TextWork, wait_for_change};
 use crate::TextPlaced;
 
 /// Troubles of attempts that wait to be told: more than one message has.

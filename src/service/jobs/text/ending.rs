@@ -8,7 +8,7 @@ use ringer_judge as judge;
 use ringer_model::Object;
 
 use super::super::call::languages;
-use super::TextWork;
+use super::work::TextWork;
 use crate::{CallOutcome, Ended};
 
 impl TextWork<'_> {
