@@ -15,7 +15,7 @@ use super::gate::DialGate;
 use crate::config::{self, CODECS, Encryption, Secret};
 use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
-use crate::provider::{Failure, Voice, VoiceWanted};
+use crate::provider::{Voice, VoiceWanted};
 use crate::transport::pipeline::{Patience, PipelineTarget};
 use crate::transport::room::{self, RoomTarget, RoomTerms};
 use crate::transport::sip::address::{Address, AddressFault};
@@ -450,8 +450,6 @@ pub enum PlaceError {
     BadTarget(String),
     /// No media port, no socket.
     NoMedia(String),
-    /// A provider refused to serve the call.
-    Provider(Failure),
 }
 
 impl std::fmt::Display for PlaceError {
@@ -459,7 +457,6 @@ impl std::fmt::Display for PlaceError {
         match self {
             PlaceError::Full => f.write_str("as many calls as limits.max_calls allows are running"),
             PlaceError::BadTarget(why) | PlaceError::NoMedia(why) => f.write_str(why),
-            PlaceError::Provider(failure) => f.write_str(&failure.message),
         }
     }
 }
