@@ -37,8 +37,8 @@ pub struct Failure {
     pub message: String,
 }
 
-/// An engine fault with the errors that led to it. Its text is that of the fault, then those of its causes as far as they
-/// say something else. Equal faults have equal texts.
+/// An engine fault with the errors that led to it. Its text is that of the fault, then those of its causes as far as
+/// they say something else. Equal faults have equal texts.
 #[derive(Clone)]
 pub struct Fault {
     text: String,

@@ -11,7 +11,7 @@ use ringer_media::call::{CallSpec, DtmfMethod};
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
-use ringer_provider::{Failure, Voice, VoiceWanted};
+use ringer_provider::{Voice, VoiceWanted};
 use ringer_sip::registration::route;
 use ringer_sip::uri::{Scheme, Uri};
 use ringer_sip::{Hop, Invite, Reach};
@@ -453,8 +453,6 @@ pub enum PlaceError {
     BadTarget(String),
     /// No media port, no socket.
     NoMedia(String),
-    /// A provider refused to serve the call.
-    Provider(Failure),
 }
 
 impl std::fmt::Display for PlaceError {
@@ -462,7 +460,6 @@ impl std::fmt::Display for PlaceError {
         match self {
             PlaceError::Full => f.write_str("as many calls as limits.max_calls allows are running"),
             PlaceError::BadTarget(why) | PlaceError::NoMedia(why) => f.write_str(why),
-            PlaceError::Provider(failure) => f.write_str(&failure.message),
         }
     }
 }

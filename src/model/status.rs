@@ -44,11 +44,6 @@ impl ResultStatus {
         matches!(self, S::Initializing | S::Queued | S::Ready | S::Dispatched)
     }
 
-    /// True while the result holds one of the places that limit a run.
-    pub fn holds_place(self) -> bool {
-        matches!(self, S::Dispatched | S::Running)
-    }
-
     /// True while the conversation is still to be held, or is being held.
     pub fn is_open(self) -> bool {
         self.is_early() || self == S::Running
@@ -166,7 +161,7 @@ mod tests {
     fn a_state_that_is_not_known_is_left_alone() {
         let paused = ResultStatus::from("PAUSED");
         assert_eq!(paused.as_str(), "PAUSED");
-        assert!(!paused.is_terminal() && !paused.is_open() && !paused.holds_place());
+        assert!(!paused.is_terminal() && !paused.is_open());
         for to in ResultStatus::ALL {
             assert!(!paused.may_become(*to) && !to.may_become(paused), "{}", to.as_str());
         }

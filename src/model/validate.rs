@@ -21,8 +21,6 @@ pub enum Source {
     Path,
     /// The query string of the URL.
     Query,
-    /// A header field of the request.
-    Header,
     /// The body of the request.
     Body,
 }
@@ -33,7 +31,6 @@ impl Source {
         match self {
             Source::Path => "path",
             Source::Query => "query",
-            Source::Header => "header",
             Source::Body => "body",
         }
     }

@@ -1,7 +1,6 @@
 //! The embedded recognizer: libpocketsphinx decodes English at 16 kHz while the words are still being said. A bounded
 //! pool of low-priority threads, one a core, each with a few warm decoders. A stream that finds none waits for the next
-//! one that is free, with its audio, and catches up; where as many wait already, it is told so at once
-//! (`recognizer_busy`).
+//! one that is free, with its audio, and catches up; where as many wait already, it is refused with `recognizer_busy`.
 //!
 //! Bias words are not used: the library takes them only with a pronunciation. Its dictionary has 134,000 words already.
 

@@ -398,20 +398,6 @@ fn unique<'a>(members: Vec<(Cow<'a, str>, Json<'a>)>) -> Vec<(Cow<'a, str>, Json
     kept
 }
 
-/// Returns a program value as if it had been read.
-pub fn from_value(value: &Value) -> Json<'static> {
-    match value {
-        Value::Null => Json::Null,
-        Value::Bool(flag) => Json::Bool(*flag),
-        Value::Number(number) => Json::Number(Cow::Owned(number.to_string())),
-        Value::String(text) => Json::Text(Cow::Owned(text.clone())),
-        Value::Array(items) => Json::Array(items.iter().map(from_value).collect()),
-        Value::Object(map) => {
-            Json::Object(map.iter().map(|(name, value)| (Cow::Owned(name.clone()), from_value(value))).collect())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,9 @@ use super::scan;
 /// Most steps from a re-export to the item behind it; more are a re-export of itself.
 const MOST_STEPS: usize = 16;
 
+/// A name that a `use` line binds, with its path; a glob is bound as `*`.
+type Binding = (String, Vec<String>);
+
 /// Names and paths of one file, as far as circles need them.
 struct Module {
     path: String,
@@ -19,8 +22,8 @@ struct Module {
     name: Vec<String>,
     /// Modules of this one that have a file.
     children: BTreeSet<String>,
-    /// Names that `use` lines bind, with their paths; a glob is bound as `*`.
-    bound: Vec<(String, Vec<String>)>,
+    /// Names that `use` lines bind.
+    bound: Vec<Binding>,
     /// Names of the items that the file defines.
     defined: BTreeSet<String>,
     /// Paths that the file uses.
@@ -182,8 +185,8 @@ impl Package {
             return follow(path, others);
         }
         // What no glob brings is defined here, by a macro for example.
-        let is_glob = |(name, path): &&(String, Vec<String>)| name == "*" && path.as_slice() != ["super"];
-        let of_glob = |(_, path): &(String, Vec<String>)| {
+        let is_glob = |(name, path): &&Binding| name == "*" && path.as_slice() != ["super"];
+        let of_glob = |(_, path): &Binding| {
             let (source, found) = (follow(path, &[])?, follow(path, rest)?);
             (found.path != source.path || source.defined.contains(first)).then_some(found)
         };
@@ -254,7 +257,7 @@ fn definitions(code: &str) -> BTreeSet<String> {
 }
 
 /// Returns what the `use` lines bind, and the paths of their trees.
-fn uses(code: &str) -> (Vec<(String, Vec<String>)>, BTreeSet<Vec<String>>) {
+fn uses(code: &str) -> (Vec<Binding>, BTreeSet<Vec<String>>) {
     let mut bound = Vec::new();
     let mut used = BTreeSet::new();
     for (at, word) in code.match_indices("use ") {

@@ -133,7 +133,8 @@ fn is_long_comment(line: &str) -> bool {
     line.trim_start().starts_with("//") && line.chars().count() > MOST_COLUMNS
 }
 
-/// Returns the number of modules in a file that are compiled for tests only, and whose files are named like the product's.
+/// Returns the number of modules in a file that are compiled for tests only, and whose files are named like the
+/// product's.
 fn tests_without_their_name(path: &str, text: &str) -> usize {
     let named = |module: &String| module == "tests" || module == "testing";
     let modules = circles::test_modules(text);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{check, read_file, scan, tree};
 
 /// The folders in their order, each with its subject: the type that has its operations. It is held in a field of that name.
-const ORDER: [(&str, &str); 11] = [
+const ORDER: [(&str, &str); 12] = [
     ("files", ""),
     ("outbox", "Outbox"),
     ("library", "Library"),
@@ -17,9 +17,11 @@ const ORDER: [(&str, &str); 11] = [
     ("watching", "Watching"),
     ("generation", "Generation"),
     ("bundle", "Bundles"),
+    ("jobs", ""),
 ];
 
-/// Items of `src/service.rs` itself; any other name that it exports belongs to a folder, and is used from there.
+/// Items of `src/service/lib.rs` itself; any other name that it exports belongs to a folder, and is used from there. Jobs use
+/// the service as a stranger does.
 const ROOT: [&str; 7] = ["Caller", "Handles", "LiveCalls", "NoLiveCalls", "Service", "Settings", "WEBHOOK_PATIENCE"];
 
 /// Returns the name that a text begins with.
@@ -47,10 +49,11 @@ fn rank(folder: &str) -> Option<usize> {
     ORDER.iter().position(|(known, _)| *known == folder)
 }
 
-/// Returns the folder of a shipped file of the service.
+/// Returns the folder of a shipped file of the service; its root has none.
 fn folder_of(path: &str) -> Option<&str> {
     let inside = path.strip_prefix("src/service/").filter(|_| !scan::is_test(path))?;
-    Some(inside.split('/').next().unwrap_or_default().trim_end_matches(".rs"))
+    let folder = inside.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+    (folder != "lib").then_some(folder)
 }
 
 /// Returns the lines of the blocks of a text in which subjects get their methods.
@@ -97,11 +100,11 @@ fn back_calls(path: &str, text: &str, homes: &BTreeMap<String, String>) -> Vec<S
 fn folders(path: &str, text: &str) -> Vec<String> {
     let Some(own) = folder_of(path) else { return Vec::new() };
     let Some(own_rank) = rank(own) else { return vec![format!("{path}: {own} has no place in the order of folders")] };
-    let may = |name: &str| rank(name).map_or(ROOT.contains(&name), |at| at <= own_rank);
+    let may = |name: &str| own == "jobs" || rank(name).map_or(ROOT.contains(&name), |at| at <= own_rank);
     // Seen from a file of the service, so many `super::` lead to the service itself.
     let up = "super::".repeat(path.matches('/').count() - 1);
     let code = scan::code(scan::shipped_code(text));
-    let mut names = used_names(&code, "crate::service::");
+    let mut names = used_names(&code, "crate::");
     names.extend(used_names(&code, &up));
     let wrong = names.into_iter().filter(|name| !may(name));
     wrong.map(|name| format!("{path}: {own} may not use {name}")).collect()
@@ -116,9 +119,9 @@ fn folders_of_the_service_use_each_other_one_way() {
 #[test]
 fn arrows_between_folders_that_run_backwards_are_found() {
     let (runs, library) = ("src/service/runs/a.rs", "src/service/library/a.rs");
-    check(folders, runs, "use crate::service::watching::alerts;", "use crate::service::library::agents;");
-    check(folders, library, "fn f() { crate::service::runs::go() }", "use crate::service::{Caller, Service};");
-    check(folders, runs, "use crate::service::{Caller, Timeline};", "// crate::service::bundle\nuse super::export;");
+    check(folders, runs, "use crate::watching::alerts;", "use crate::library::agents;");
+    check(folders, library, "fn f() { crate::runs::go() }", "use crate::{Caller, Service};");
+    check(folders, runs, "use crate::{Caller, Timeline};", "// crate::bundle\nuse super::export;");
     assert_eq!(folders("src/service/thing.rs", "").len(), 1);
 }
 

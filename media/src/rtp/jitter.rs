@@ -396,8 +396,8 @@ impl JitterBuffer {
         (self.next..=self.source.newest()).find(|&at| self.slots[index(at)].kind != Kind::Free)
     }
 
-    /// Takes payloads of `codec` from now on, whose clock and payload length are those of the present one. Payloads that are
-    /// held are dropped: their time is silence.
+    /// Takes payloads of `codec` from now on, whose clock and payload length are those of the present one. Payloads
+    /// that are held are dropped: their time is silence.
     pub fn change_codec(&mut self, codec: Codec) {
         for slot in self.slots.iter_mut().filter(|slot| slot.kind == Kind::Audio) {
             self.payloads.give_back(slot.payload, std::mem::take(&mut slot.len).into());

@@ -253,7 +253,6 @@ fn obstacle(refusal: PlaceError, answers: bool) -> Obstacle {
         PlaceError::BadTarget(_) => ErrorCode::SipDialFailed,
         PlaceError::NoMedia(_) if answers => ErrorCode::SipDialFailed,
         PlaceError::Full | PlaceError::NoMedia(_) => ErrorCode::BridgePreStartFailed,
-        PlaceError::Provider(_) => ErrorCode::SynthesizerFailed,
     };
     Obstacle { code, message: refusal.to_string() }
 }
