@@ -1,7 +1,8 @@
 //! Frames between a call and the task of its channel: a bounded ring in each direction, without locks.
 //!
-//! The rings hold 400 ms in each direction. A longer backlog of the other side's audio stays with [`FramePeer`], which
-//! hands on as much as the call has heard; so a media thread never waits and never allocates.
+//! The rings hold 400 ms in each direction. [`FramePeer`] owns the backlog of the other side's audio: it hands on as much
+//! as the call has heard, or less where the other side holds its audio back. So a media thread never waits and never
+//! allocates.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -161,6 +162,10 @@ pub struct FramePeer {
     handed_on: u64,
     waiting: usize,
     overflowed: u64,
+    /// Most samples of 16 kHz on their way to the call, where the other side holds its audio back.
+    most: Option<u64>,
+    /// True while [`ToCall::Clear`] waits for room; audio that came later waits behind it.
+    clear_waits: bool,
 }
 
 /// Returns a pair of ends for a call with a leg of PCM.
@@ -179,6 +184,8 @@ pub fn frame_rings(params: PcmParams) -> (FrameRings, FramePeer) {
         handed_on: 0,
         waiting: 0,
         overflowed: 0,
+        most: None,
+        clear_waits: false,
     };
     (rings, peer)
 }
@@ -194,17 +201,27 @@ impl FramePeer {
         }
         (self.waiting, self.taken) = (self.waiting + kept, self.taken + kept as u64);
         self.overflowed += u64::from(kept < pcm.len());
-        self.hand_on();
+        self.hand_on(arrived);
         kept == pcm.len()
     }
 
+    /// Hands on at most so many samples of 16 kHz before they are heard, from `now` on: the other side holds its audio back, which
+    /// counts as arriving when it is handed on. 0 hands on none, `None` is the end of it.
+    pub fn hold(&mut self, now: Time, most: Option<u64>) {
+        self.most = most;
+        self.hand_on(now);
+    }
+
     /// Hands on the audio that the call may have by now; to be called at least every 200 ms while there is a backlog.
-    pub fn hand_on(&mut self) {
-        while self.to_call.slots() > FOR_CLEARING
-            && self.at_16_khz(self.handed_on) < self.heard.load(Ordering::Acquire) + AHEAD
+    pub fn hand_on(&mut self, now: Time) {
+        self.clear_waits = self.clear_waits && self.to_call.push(ToCall::Clear).is_err();
+        while !self.clear_waits
+            && self.to_call.slots() > FOR_CLEARING
+            && self.may_hand_on()
             && let Some((arrived, piece)) = self.backlog.pop_front()
         {
             let len = piece.len;
+            let arrived = if self.most.is_some() { now } else { arrived };
             if let Err(rtrb::PushError::Full(ToCall::Audio { arrived, piece })) =
                 self.to_call.push(ToCall::Audio { arrived, piece })
             {
@@ -214,12 +231,24 @@ impl FramePeer {
         }
     }
 
-    /// Drops all audio that was not heard yet. Returns false when the call cannot be told at the moment: try again.
+    /// True if the call may have the piece that is next by now.
+    fn may_hand_on(&self) -> bool {
+        let heard = self.heard.load(Ordering::Acquire);
+        let fits = |(_, piece): &(Time, Piece)| {
+            let end = self.at_16_khz(self.handed_on + piece.len as u64);
+            self.most.is_none_or(|most| end <= heard + most)
+        };
+        self.at_16_khz(self.handed_on) < heard + AHEAD && self.backlog.front().is_some_and(fits)
+    }
+
+    /// Drops all audio that was not heard yet. Returns false when the call cannot be told at the moment: it is told as soon as there
+    /// is room, before audio that comes later.
     pub fn clear(&mut self) -> bool {
         self.taken -= self.waiting as u64;
         self.waiting = 0;
         self.backlog.clear();
-        self.to_call.push(ToCall::Clear).is_ok()
+        self.clear_waits = self.to_call.push(ToCall::Clear).is_err();
+        !self.clear_waits
     }
 
     /// Returns the next message from the call.
@@ -272,10 +301,10 @@ mod tests {
             let second = rate_hz as usize;
             assert!(peer.receive(Time(1), &vec![1; 2 * second]));
             assert_eq!(waiting(&mut rings), second * 2 / 5, "{rate_hz}");
-            peer.hand_on();
+            peer.hand_on(Time(2));
             assert_eq!(waiting(&mut rings), 0, "{rate_hz}: nothing of it was heard");
             rings.heard.store(3200, Ordering::Release);
-            peer.hand_on();
+            peer.hand_on(Time(3));
             assert_eq!(waiting(&mut rings), second / 5, "{rate_hz}");
             assert_eq!(peer.end(), 32_000);
             assert_eq!(peer.unheard(), 32_000 - 3200);
@@ -291,6 +320,42 @@ mod tests {
         assert!(peer.clear());
         assert_eq!(peer.end(), 6400);
         assert_eq!(waiting(&mut rings), 6400);
+    }
+
+    #[test]
+    fn a_stream_that_is_held_back_is_handed_on_little_by_little() {
+        let (mut rings, mut peer) = pair(16_000);
+        peer.hold(Time(1), Some(1600));
+        assert!(peer.receive(Time(2), &[1; 3200]));
+        assert_eq!((waiting(&mut rings), peer.unheard()), (1600, 3200), "100 ms");
+        rings.heard.store(320, Ordering::Release);
+        peer.hand_on(Time(3));
+        let Ok(ToCall::Audio { arrived, piece }) = rings.to_call.pop() else { panic!("as much as was heard") };
+        assert_eq!((arrived, piece.len), (Time(3), 320), "it arrives when it is handed on");
+        peer.hold(Time(4), Some(0));
+        rings.heard.store(1920, Ordering::Release);
+        peer.hand_on(Time(5));
+        assert_eq!((waiting(&mut rings), peer.unheard()), (0, 1280), "a pause");
+        peer.hold(Time(6), None);
+        assert_eq!(waiting(&mut rings), 1280);
+    }
+
+    #[test]
+    fn audio_waits_behind_a_clear_that_finds_no_room() {
+        let (mut rings, mut peer) = pair(16_000);
+        assert!(peer.receive(Time(1), &[1; 16_000]));
+        assert!((0..FOR_CLEARING).all(|_| peer.clear()));
+        assert!(!peer.clear(), "the ring is full");
+        assert!(peer.receive(Time(2), &[2; 320]));
+        let messages = |rings: &mut FrameRings| -> Vec<i16> {
+            std::iter::from_fn(|| rings.to_call.pop().ok())
+                .map(|message| if let ToCall::Audio { piece, .. } = message { piece.pcm[0] } else { 0 })
+                .collect()
+        };
+        assert_eq!(messages(&mut rings), [[1; 20].as_slice(), &[0; FOR_CLEARING]].concat());
+        rings.heard.store(6400, Ordering::Release);
+        peer.hand_on(Time(3));
+        assert_eq!((messages(&mut rings), peer.unheard()), (vec![0, 2], 320));
     }
 
     #[test]

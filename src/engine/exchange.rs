@@ -21,37 +21,27 @@ pub(super) struct FrameExchange {
     pacing: Pacing,
     late: u64,
     from_call: VecDeque<FromCall>,
-    /// True if the call could not be told yet that audio is to be dropped; audio that came later waits.
-    clear_waits: bool,
-    held: Vec<i16>,
 }
 
 impl FrameExchange {
     /// Returns the exchange over the other end of the call's rings.
     pub fn new(frames: FramePeer) -> FrameExchange {
-        FrameExchange {
-            frames,
-            pacing: Pacing::default(),
-            late: 0,
-            from_call: VecDeque::new(),
-            clear_waits: false,
-            held: Vec::new(),
-        }
+        FrameExchange { frames, pacing: Pacing::default(), late: 0, from_call: VecDeque::new() }
     }
 
     /// Takes audio of the other side that came at `now`.
     pub fn hear(&mut self, now: Time, pcm: &[i16]) {
-        if self.clear_waits {
-            self.held.extend_from_slice(pcm);
-            return;
-        }
         self.frames.receive(now, pcm);
+    }
+
+    /// Keeps audio back that the other side holds: see [`FramePeer::hold`].
+    pub fn hold(&mut self, now: Time, most: Option<u64>) {
+        self.frames.hold(now, most);
     }
 
     /// Drops the audio of the other side that was not heard yet.
     pub fn clear(&mut self) {
-        self.held.clear();
-        self.clear_waits = !self.frames.clear();
+        self.frames.clear();
     }
 
     /// Hands the frames that the call has made to the port.
@@ -79,19 +69,12 @@ impl FrameExchange {
 
     /// Hands on to the call what it may have by now.
     pub fn hand_on(&mut self, now: Time) {
-        if self.clear_waits {
-            self.clear_waits = !self.frames.clear();
-            if !self.clear_waits {
-                let held = std::mem::take(&mut self.held);
-                self.frames.receive(now, &held);
-            }
-        }
-        self.frames.hand_on();
+        self.frames.hand_on(now);
     }
 
     /// Returns the number of samples that came and were not heard yet.
     pub fn unheard(&self) -> u64 {
-        self.frames.unheard() + self.held.len() as u64
+        self.frames.unheard()
     }
 
     /// Adds what was measured here to the figures of the media thread.

@@ -283,7 +283,7 @@ impl Rig {
         self.input(Input::Listen);
         if let Some((rings, peer)) = &mut self.rings {
             rings.tell_heard(&self.call);
-            peer.hand_on();
+            peer.hand_on(self.now);
         }
         if self.connected {
             self.far.listen(self.now);

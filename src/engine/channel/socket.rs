@@ -61,7 +61,7 @@ pub(crate) struct SocketSide {
     ticks: Interval,
 }
 
-/// Opens a WebSocket.
+/// Opens a WebSocket to the server of an agent.
 pub(super) fn dial(means: Means<'_>, dial: &WebSocketDial, placement: &Placement) -> Result<Opening, PlaceError> {
     let permit = means.services.permit()?;
     let facts = dial.facts(placement.spec.seed, CallState::now(), means.services.clock.now_ms());
@@ -149,7 +149,7 @@ impl SocketSide {
         }
     }
 
-    /// Looks after everything that depends on time alone.
+    /// Carries out what depends on time alone.
     fn tick(&mut self, now: Time) {
         self.frames.hand_on(now);
         self.link.iter_mut().for_each(|link| link.tick(now));
@@ -214,6 +214,7 @@ impl ChannelSide for SocketSide {
                 Some(WebSocketAction::Send(order)) => self.carry_out(order),
                 Some(WebSocketAction::Frames(pcm)) => self.frames.hear(CallState::now(), &pcm),
                 Some(WebSocketAction::ClearFrames) => self.frames.clear(),
+                Some(WebSocketAction::HoldFrames(most)) => self.frames.hold(CallState::now(), most),
                 None => {}
             }
         }

@@ -185,18 +185,18 @@ impl Core {
     }
 
     /// Plays samples of 16 kHz.
-    pub(super) fn play_pcm(&mut self, now: Time, pcm: Vec<i16>) {
-        let dropped = self.ears.accept(pcm);
-        self.release();
+    pub(super) fn play_pcm(&mut self, now: Time, mut pcm: Vec<i16>) {
+        let dropped = self.ears.accept(&mut pcm);
+        if !pcm.is_empty() {
+            self.push(SessionOutput::Frames(pcm));
+        }
         self.drop_audio(now, dropped);
     }
 
-    /// Gives out the audio that may be played now.
-    pub(super) fn release(&mut self) {
-        let frames = self.ears.release();
-        if !frames.is_empty() {
-            self.push(SessionOutput::Frames(frames));
-        }
+    /// Pauses playing, or lets it go on with at most `ahead` samples of 16 kHz on their way.
+    pub(super) fn pause(&mut self, is_paused: bool, ahead: u64) {
+        self.ears.set_paused(is_paused);
+        self.push(SessionOutput::HoldFrames(Some(if is_paused { 0 } else { ahead })));
     }
 
     /// Counts samples of 16 kHz that found no room.

@@ -446,6 +446,7 @@ impl WebSocketPort {
             }
             SessionOutput::Frames(pcm) => self.act(WebSocketAction::Frames(pcm)),
             SessionOutput::ClearFrames => self.act(WebSocketAction::ClearFrames),
+            SessionOutput::HoldFrames(most) => self.act(WebSocketAction::HoldFrames(most)),
             SessionOutput::Opened => self.establish(),
             SessionOutput::SpeechStarted { utterance_id, follows_own } => {
                 let told = ChannelEvent::SpeechClaimed { utterance_id, effect: "none".into() };

@@ -4,6 +4,8 @@
 //! gives every 20 ms a frame of its own voice, every message that arrives, the number of samples that still wait to be played, and
 //! carries out the outputs in order.
 
+use ringer_media::frame::RATE_HZ;
+use ringer_media::rings::BACKLOG_S;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 use serde_json::Value;
@@ -22,8 +24,8 @@ pub const MAX_VIOLATIONS: u32 = 100;
 /// Most marks that may wait for their audio to be played.
 pub const MAX_OPEN_MARKS: usize = 1000;
 
-/// Most samples of 16 kHz that may wait to be played: 60 s.
-pub const MAX_QUEUE: u64 = 60 * 16_000;
+/// Most samples of 16 kHz that may wait to be played: as many as whoever takes [`SessionOutput::Frames`] keeps.
+pub const MAX_QUEUE: u64 = (BACKLOG_S * RATE_HZ as usize) as u64;
 
 /// Protocols of messages, by the names of the setting `websocket_dialect`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -215,6 +217,9 @@ pub enum SessionOutput {
     Frames(Vec<i16>),
     /// Everything that was given by [`SessionOutput::Frames`] and is not played yet is to be dropped.
     ClearFrames,
+    /// Most samples of 16 kHz that go on their way before they are played, of those given by [`SessionOutput::Frames`]. 0 is a pause;
+    /// `None` is no limit, as at the beginning.
+    HoldFrames(Option<u64>),
     /// The session is established: the other side has answered, spoken, or had 2 s to do so.
     Opened,
     /// Agents only: the caller told these facts of the call.

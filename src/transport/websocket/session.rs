@@ -102,7 +102,6 @@ impl Session {
     /// Every 20 ms is often enough.
     pub fn set_unplayed(&mut self, now: Time, samples: u64) {
         self.core.ears.set_unplayed(samples);
-        self.core.release();
         self.tell_reached(now);
         if !self.core.is_over() {
             self.protocol.on_played(&mut self.core, now);

@@ -27,6 +27,9 @@ struct Side {
     now: Time,
     /// Audio that waits for the player, and what it has played, silence included.
     queue: VecDeque<i16>,
+    /// Samples of the queue that are on their way, and the most that may be.
+    given: usize,
+    most: Option<u64>,
     heard: Vec<i16>,
     sent: Vec<Message>,
     /// Everything else that came out, with the time.
@@ -39,6 +42,8 @@ impl Side {
             session,
             now: Time(1_000_000_000),
             queue: VecDeque::new(),
+            given: 0,
+            most: None,
             heard: Vec::new(),
             sent: Vec::new(),
             seen: Vec::new(),
@@ -66,10 +71,21 @@ impl Side {
             match output {
                 SessionOutput::Send(message) => self.sent.push(message),
                 SessionOutput::Frames(pcm) => self.queue.extend(pcm),
-                SessionOutput::ClearFrames => self.queue.clear(),
+                SessionOutput::ClearFrames => {
+                    self.queue.clear();
+                    self.given = 0;
+                }
+                SessionOutput::HoldFrames(most) => self.most = most,
                 other => self.seen.push((self.ms(), other)),
             }
+            self.hand_on();
         }
+    }
+
+    /// Moves audio on its way, as much as the session allows.
+    fn hand_on(&mut self) {
+        let most = self.most.map_or(self.queue.len(), |most| self.queue.len().min(most as usize));
+        self.given = self.given.max(most);
     }
 
     /// Returns the milliseconds since the socket was opened.
@@ -80,8 +96,10 @@ impl Side {
     /// Lets 20 ms pass in which this side says `frame`.
     fn say(&mut self, frame: &[i16]) {
         self.now = self.now + Duration::from_millis(20);
-        let count = self.queue.len().min(FRAME);
+        let count = self.given.min(FRAME);
         self.heard.extend(self.queue.drain(..count));
+        self.given -= count;
+        self.hand_on();
         self.heard.resize(self.heard.len() + FRAME - count, 0);
         self.session.set_unplayed(self.now, self.queue.len() as u64);
         self.session.tick(self.now);

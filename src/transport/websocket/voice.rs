@@ -1,5 +1,5 @@
-//! Audio of a session: frames of 16 kHz to chunks of bytes, bytes to samples of 16 kHz, and the queue of received audio
-//! with its marks.
+//! Audio of a session: frames of 16 kHz to chunks of bytes, bytes to samples of 16 kHz, and the account of received audio with its
+//! marks. The samples themselves wait with whoever takes them.
 
 use std::collections::VecDeque;
 
@@ -188,7 +188,7 @@ pub(super) enum Point {
     Buffered(String),
 }
 
-/// The other side's audio: bytes in, samples of 16 kHz out, and how far they were played.
+/// The other side's audio: bytes in, samples of 16 kHz out, and the account of how far they were played.
 #[derive(Debug)]
 pub(super) struct Ears {
     wire: Wire,
@@ -199,18 +199,14 @@ pub(super) struct Ears {
     accepted: u64,
     /// Position behind the last of them that is no silence.
     sounds_to: u64,
-    /// Accepted samples that are not given out yet.
-    held: VecDeque<i16>,
-    /// Samples that were given out and not played.
-    outside: u64,
-    /// Most samples that are given out before they are played.
-    ahead: u64,
+    /// Accepted samples that were not played.
+    waiting: u64,
     is_paused: bool,
     points: VecDeque<(u64, Point)>,
 }
 
 impl Ears {
-    /// Returns an empty queue of received audio.
+    /// Returns the account of a side that has not spoken.
     pub(super) fn new(wire: Wire) -> Ears {
         Ears {
             wire,
@@ -218,17 +214,10 @@ impl Ears {
             half: None,
             accepted: 0,
             sounds_to: 0,
-            held: VecDeque::new(),
-            outside: 0,
-            ahead: u64::MAX,
+            waiting: 0,
             is_paused: false,
             points: VecDeque::new(),
         }
-    }
-
-    /// Keeps audio back until at most `samples` of what was given out wait to be played.
-    pub(super) fn set_ahead(&mut self, samples: u64) {
-        self.ahead = samples;
     }
 
     /// Returns the form of the audio.
@@ -260,8 +249,8 @@ impl Ears {
         convert(&mut self.resampler, &pcm, self.wire.rate_hz, RATE_HZ)
     }
 
-    /// Takes samples of 16 kHz into the queue; returns the number that found no room.
-    pub(super) fn accept(&mut self, mut pcm: Vec<i16>) -> u64 {
+    /// Cuts samples of 16 kHz to as many as may wait; returns the number that found no room.
+    pub(super) fn accept(&mut self, pcm: &mut Vec<i16>) -> u64 {
         let room = MAX_QUEUE.saturating_sub(self.waiting()) as usize;
         let dropped = pcm.len().saturating_sub(room);
         pcm.truncate(room);
@@ -269,21 +258,13 @@ impl Ears {
             self.sounds_to = self.accepted + last as u64 + 1;
         }
         self.accepted += pcm.len() as u64;
-        self.held.extend(pcm);
+        self.waiting += pcm.len() as u64;
         dropped as u64
-    }
-
-    /// Returns the audio that is to be given out now.
-    pub(super) fn release(&mut self) -> Vec<i16> {
-        let room = if self.is_paused { 0 } else { self.ahead.saturating_sub(self.outside) };
-        let count = (self.held.len() as u64).min(room);
-        self.outside += count;
-        self.held.drain(..count as usize).collect()
     }
 
     /// Returns the samples of 16 kHz that wait to be played.
     pub(super) fn waiting(&self) -> u64 {
-        self.outside + self.held.len() as u64
+        self.waiting
     }
 
     /// Returns the samples of 16 kHz that were accepted.
@@ -301,27 +282,25 @@ impl Ears {
         self.sounds_to.saturating_sub(self.played_samples())
     }
 
-    /// Takes the number of samples that were given out and still wait. It never grows without new audio: a larger number is from
-    /// before a clear.
+    /// Takes the number of samples that still wait. It never grows without new audio: a larger number is from before a clear.
     pub(super) fn set_unplayed(&mut self, unplayed: u64) {
-        self.outside = self.outside.min(unplayed);
+        self.waiting = self.waiting.min(unplayed);
     }
 
     /// Drops everything that waits. Returns how much it was, and the points in it in order.
     pub(super) fn clear(&mut self) -> (u64, Vec<Point>) {
         let dropped = self.waiting();
-        (self.outside, self.half) = (0, None);
-        self.held.clear();
+        (self.waiting, self.half) = (0, None);
         self.resampler.iter_mut().for_each(Resampler::reset);
         (dropped, self.points.drain(..).map(|(_, point)| point).collect())
     }
 
-    /// Stops giving audio out, or goes on.
+    /// Notes that playing rests, or goes on.
     pub(super) fn set_paused(&mut self, is_paused: bool) {
         self.is_paused = is_paused;
     }
 
-    /// True while no audio is given out.
+    /// True while playing rests.
     pub(super) fn is_paused(&self) -> bool {
         self.is_paused
     }

@@ -338,6 +338,7 @@ impl Host {
                 PortOutput::Act(WebSocketAction::Send(order)) => self.order_socket(now, order),
                 PortOutput::Act(WebSocketAction::Frames(pcm)) => socket.hear(now, &pcm),
                 PortOutput::Act(WebSocketAction::ClearFrames) => socket.frames.clear(),
+                PortOutput::Act(WebSocketAction::HoldFrames(most)) => socket.frames.hold(now, most),
                 PortOutput::Log(at_ms, line) => self.log_line(at_ms, &line),
                 PortOutput::Warning(warning) => self.warnings.push(warning),
             }

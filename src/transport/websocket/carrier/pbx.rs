@@ -23,7 +23,7 @@ const MAX_BINARY: usize = 65_500;
 /// Longest text message in bytes; a longer one is passed over.
 const MAX_TEXT: usize = 128;
 
-/// Samples that are given out ahead of playout: a pause or flush is heard 100 ms later at the latest.
+/// Samples that are on their way ahead of playout: a pause or flush is heard 100 ms later at the latest.
 const AHEAD: u64 = 1600;
 
 /// State of a channel.
@@ -43,7 +43,7 @@ fn frames(core: &Core) -> u64 {
 
 impl Pbx {
     pub(super) fn new(core: &mut Core) -> Pbx {
-        core.ears.set_ahead(AHEAD);
+        core.pause(false, AHEAD);
         Pbx::default()
     }
 
@@ -119,11 +119,8 @@ impl Carrier {
             What::StartBuffering => pbx.is_buffering = true,
             What::StopBuffering => self.stop_buffering(core, now, id),
             What::ReportDrained => pbx.tells_drained = true,
-            What::Pause => core.ears.set_paused(true),
-            What::Continue => {
-                core.ears.set_paused(false);
-                core.release();
-            }
+            What::Pause => core.pause(true, AHEAD),
+            What::Continue => core.pause(false, AHEAD),
             What::Status => {
                 let fields = [
                     ("frames", json!(frames(core))),
@@ -143,7 +140,7 @@ impl Carrier {
         if let Some(pbx) = &mut self.pbx {
             pbx.is_buffering = false;
             pbx.rest.clear();
-            core.ears.set_paused(false);
+            core.pause(false, AHEAD);
         }
     }
 

@@ -13,6 +13,8 @@ pub enum WebSocketAction {
     Frames(Vec<i16>),
     /// Audio of the other side that was not heard yet is to be dropped.
     ClearFrames,
+    /// At most so many samples of 16 kHz go on their way before they are heard; `None`: as many as the call may have.
+    HoldFrames(Option<u64>),
 }
 
 /// An order to the task of the connection.
