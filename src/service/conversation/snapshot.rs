@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use super::Conversations;
 use super::facts::{SETTINGS, human_today};
 use super::privacy::{redact_settings, redactor_of};
 use crate::error::Result;
@@ -14,26 +13,20 @@ use crate::model::secret::mask;
 use crate::model::simulation::SimulationSpec;
 use crate::store::{Row, Session};
 
-impl Conversations {
-    /// Keeps the settings of the conversation that begins, without secrets and without what is private where the agent
-    /// asks for that.
-    pub(in crate::service) async fn keep_settings(
-        &self,
-        organization: &str,
-        result_id: i64,
-        agent: &AgentSpec,
-        human: &DigitalHumanSpec,
-        simulation: &SimulationSpec,
-    ) -> Result<()> {
-        let mut db = self.store.org(organization).write().await?;
-        let row = db.get::<ResultDoc>(result_id).await?;
-        let mut settings = settings(Some(agent), Some(human), Some(simulation));
-        if let Some(redactor) = redactor_of(&mut db, &row.doc).await? {
-            redact_settings(&mut settings, &redactor);
-        }
-        db.put_text(SETTINGS, result_id, &settings).await?;
-        db.commit().await
+/// Keeps the settings of a conversation that begins, without secrets and without what is private where the agent asks for
+/// that.
+pub(in crate::service) async fn keep_settings(
+    db: &mut Session,
+    row: &Row<ResultDoc>,
+    agent: &AgentSpec,
+    human: &DigitalHumanSpec,
+    simulation: &SimulationSpec,
+) -> Result<()> {
+    let mut settings = settings(Some(agent), Some(human), Some(simulation));
+    if let Some(redactor) = redactor_of(db, &row.doc).await? {
+        redact_settings(&mut settings, &redactor);
     }
+    db.put_text(SETTINGS, row.id, &settings).await
 }
 
 fn settings(agent: Option<&AgentSpec>, human: Option<&DigitalHumanSpec>, simulation: Option<&SimulationSpec>) -> Value {

@@ -13,8 +13,10 @@ use crate::engine::{SipDial, TrunkTerms};
 use crate::error::Result;
 use crate::model::agent::ConnectionType;
 use crate::model::error_code::ErrorCode;
+use crate::model::result::ResultDoc;
 use crate::provider::guard::Guard;
 use crate::service::Settings;
+use crate::store::{Row, Session};
 use crate::transport::sip::address::{Address, AddressFault};
 
 /// Returns the dial of the agent's number, without its caller, and what has to be admitted first.
@@ -91,18 +93,18 @@ fn quote(text: &str) -> String {
 }
 
 impl Placements {
-    /// Admits the number of a call, and lets the call show its caller's number.
+    /// Admits the number of a call within a transaction, and lets the call show its caller's number.
     ///
     /// # Errors
     /// The outer error is a fault of the store; the inner one says which limit refuses the number.
-    pub async fn admit_dial(
+    pub(super) async fn admit_dial(
         &self,
-        organization: &str,
-        result_id: i64,
+        db: &mut Session,
+        row: &Row<ResultDoc>,
         placed: &mut Placed,
     ) -> Result<std::result::Result<(), Obstacle>> {
         let Some(outgoing) = placed.dial.clone() else { return Ok(Ok(())) };
-        let caller = match self.admit_outgoing(organization, result_id, &outgoing).await? {
+        let caller = match self.admit_queued(db, row, &outgoing).await? {
             Ok(caller) => caller,
             Err(obstacle) => return Ok(Err(obstacle)),
         };

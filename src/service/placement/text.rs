@@ -7,7 +7,7 @@ use ringer_media::seed::Seed;
 use serde_json::json;
 
 use super::platform::no_carrier;
-use super::{Cast, Obstacle, Placements, Placer, behaviour, steps};
+use super::{Cast, Obstacle, Placements, Placer, behaviour, cast, steps};
 use crate::config::{Behaviour, Secret, Sms};
 use crate::engine::dialogue::{DialogueSpec, First};
 use crate::engine::host_and_port;
@@ -18,6 +18,7 @@ use crate::model::agent::ConnectionType;
 use crate::model::agent_version::VersionDoc;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code::{ErrorCode, Platform, Setting};
+use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::span_ms;
 use crate::provider::LanguageModel;
@@ -64,15 +65,18 @@ impl Placements {
         result_id: i64,
         placer: &Placer,
     ) -> Result<Result<TextPlaced, Obstacle>> {
-        let mut cast = match self.cast(organization, result_id).await? {
+        let mut db = self.store.org(organization).write().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let mut cast = match cast(&mut db, &row).await? {
             Ok(cast) => cast,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
-        self.give_opening(organization, &mut cast, placer, true).await?;
         let version = match cast.agent_version_id {
-            Some(id) => self.store.org(organization).read().await?.find::<VersionDoc>(id).await?,
+            Some(id) => db.find::<VersionDoc>(id).await?,
             None => None,
         };
+        db.commit().await?;
+        self.give_opening(organization, &mut cast, placer, true).await?;
         let description = version.map(|row| row.doc.prompt_text).unwrap_or_default();
         let settings = &self.settings;
         let contact = match contact(&cast, description, self.poster.clone(), settings.sms.clone()) {
