@@ -56,10 +56,11 @@ use ringer_model::result::ResultDoc;
 use ringer_model::run::{QueueSpec, RunDoc};
 use ringer_model::simulation::SimulationSpec;
 use ringer_provider::{LanguageModel, Synthesizer, VoiceWanted};
-use ringer_store::Store;
+use ringer_store::{Row, Session, Store};
 
 use super::conversation::facts::{identity, spoken_facts};
 use super::conversation::obstacle::Obstacle;
+use super::conversation::snapshot::keep_settings;
 use super::library::human_rules::values::bind;
 use super::outbox::addresses::number;
 use crate::conversation::Conversations;
@@ -171,10 +172,21 @@ impl Placements {
         result_id: i64,
         placer: &Placer,
     ) -> Result<Result<Placed, Obstacle>> {
-        let mut cast = match self.cast(organization, result_id).await? {
-            Ok(cast) => cast,
-            Err(obstacle) => return Ok(Err(obstacle)),
-        };
+        let mut db = self.store.org(organization).write().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        match cast(&mut db, &row).await? {
+            Ok(cast) => {
+                db.commit().await?;
+                self.fill_in(organization, cast, placer).await
+            }
+            Err(obstacle) => Ok(Err(obstacle)),
+        }
+    }
+
+    /// Returns the call that is made of these rows. Asks names, networks and models, which may take long: no transaction is
+    /// open meanwhile.
+    async fn fill_in(&self, organization: &str, mut cast: Cast, placer: &Placer) -> Result<Result<Placed, Obstacle>> {
+        let result_id = cast.result_id;
         let mut told = match self.find_address(organization, &mut cast).await? {
             Ok(told) => told,
             Err(obstacle) => return Ok(Err(obstacle)),
@@ -195,64 +207,63 @@ impl Placements {
         placed.notes = told;
         Ok(Ok(placed))
     }
+}
 
-    async fn cast(&self, organization: &str, result_id: i64) -> Result<Result<Cast, Obstacle>> {
-        let mut db = self.store.org(organization).read().await?;
-        let row = db.get::<ResultDoc>(result_id).await?;
-        let body = &row.doc.body;
-        let agent = db.get::<AgentDoc>(body.agent_id).await?.doc;
-        let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
-        let run = db.get::<RunDoc>(body.simulation_run_id).await?.doc;
-        let human = match body.digital_human_id {
-            Some(id) => db.find::<DigitalHumanSpec>(id).await?,
-            None => None,
-        };
-        let Some(human) = human else {
-            return Ok(Err(Obstacle::new(ErrorCode::InternalError, "The Digital Human was deleted before its call")));
-        };
-        if let Some(noise) = human.doc.uploaded_noise()
-            && db.find::<NoiseDoc>(noise).await?.is_none()
-        {
-            let message = format!("There is no uploaded sound '{noise}'");
-            return Ok(Err(Obstacle::new(ErrorCode::CustomNoiseFailed, message)));
-        }
-        let mut steps = human.doc.journey_steps.iter().flatten();
-        let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
-        let connection = agent.spec.connection().or(run.overrides.connection());
-        let dials = matches!(connection, Some(ConnectionType::Sip | ConnectionType::Phone | ConnectionType::Sms));
-        let own = number(&agent.spec, &human.doc, step.as_ref()).filter(|_| dials);
-        if let Some(own) = own
-            && let Some(obstacle) = foreign_number(&mut db, own).await?
-        {
-            return Ok(Err(obstacle));
-        }
-        let seed = Seed(body.seed as u64);
-        let identity = identity(&row.doc, &human.doc.seed_key(human.id), run.seed);
-        let earlier = earlier::earlier(&mut db, &row, &human.doc).await?;
-        let platforms = platform::credentials(&mut db, connection).await?;
-        drop(db);
-        self.conversations.keep_settings(organization, result_id, &agent.spec, &human.doc, &simulation).await?;
-        let (human_id, mut human, overrides) = (Some(human.id), human.doc, run.overrides);
-        human.traits = bind(human.traits, identity);
-        Ok(Ok(Cast {
-            result_id,
-            run_id: body.simulation_run_id,
-            seed,
-            agent_id: body.agent_id,
-            agent,
-            platforms,
-            agent_version_id: body.agent_version_id,
-            human,
-            simulation,
-            overrides,
-            step,
-            identity,
-            earlier,
-            human_id,
-            first_line: None,
-            warnings: Vec::new(),
-        }))
+/// Reads the rows that the call of a result is made of, and keeps the settings that it is held with. Keeps nothing where there
+/// can be no call.
+async fn cast(db: &mut Session, row: &Row<ResultDoc>) -> Result<Result<Cast, Obstacle>> {
+    let body = &row.doc.body;
+    let agent = db.get::<AgentDoc>(body.agent_id).await?.doc;
+    let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
+    let run = db.get::<RunDoc>(body.simulation_run_id).await?.doc;
+    let human = match body.digital_human_id {
+        Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+        None => None,
+    };
+    let Some(human) = human else {
+        return Ok(Err(Obstacle::new(ErrorCode::InternalError, "The Digital Human was deleted before its call")));
+    };
+    if let Some(noise) = human.doc.uploaded_noise()
+        && db.find::<NoiseDoc>(noise).await?.is_none()
+    {
+        let message = format!("There is no uploaded sound '{noise}'");
+        return Ok(Err(Obstacle::new(ErrorCode::CustomNoiseFailed, message)));
     }
+    let mut steps = human.doc.journey_steps.iter().flatten();
+    let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
+    let connection = agent.spec.connection().or(run.overrides.connection());
+    let dials = matches!(connection, Some(ConnectionType::Sip | ConnectionType::Phone | ConnectionType::Sms));
+    let own = number(&agent.spec, &human.doc, step.as_ref()).filter(|_| dials);
+    if let Some(own) = own
+        && let Some(obstacle) = foreign_number(db, own).await?
+    {
+        return Ok(Err(obstacle));
+    }
+    let seed = Seed(body.seed as u64);
+    let identity = identity(&row.doc, &human.doc.seed_key(human.id), run.seed);
+    let earlier = earlier::earlier(db, row, &human.doc).await?;
+    let platforms = platform::credentials(db, connection).await?;
+    keep_settings(db, row, &agent.spec, &human.doc, &simulation).await?;
+    let (human_id, mut human, overrides) = (Some(human.id), human.doc, run.overrides);
+    human.traits = bind(human.traits, identity);
+    Ok(Ok(Cast {
+        result_id: row.id,
+        run_id: body.simulation_run_id,
+        seed,
+        agent_id: body.agent_id,
+        agent,
+        platforms,
+        agent_version_id: body.agent_version_id,
+        human,
+        simulation,
+        overrides,
+        step,
+        identity,
+        earlier,
+        human_id,
+        first_line: None,
+        warnings: Vec::new(),
+    }))
 }
 
 impl Cast {

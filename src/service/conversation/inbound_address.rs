@@ -69,49 +69,58 @@ pub(crate) struct Stage {
 }
 
 impl Conversations {
-    /// Lets a result that has a place go on: the agent is called, or its call is waited for. It waits when another result has
-    /// its address, or comes before it in a run whose calls are held one after the other.
+    /// Takes the turn of a result that has a place, in a transaction of its own.
     pub async fn take_turn(&self, organization: &str, result_id: i64) -> Result<Turn> {
         let mut db = self.store.org(organization).write().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;
-        if row.doc.body.status != ResultStatus::Queued {
-            return Ok(Turn::Waits);
+        let (turn, is_changed) = self.turn(&mut db, &mut row).await?;
+        if is_changed {
+            db.commit().await?;
+            self.live.note_change(result_id);
         }
-        let Some(stage) = stage(&mut db, &row).await? else { return Ok(Turn::Dials) };
+        Ok(turn)
+    }
+
+    /// Lets a result that has a place go on: the agent is called, or its call is waited for. It waits when another result has
+    /// its address, or comes before it in a run whose calls are held one after the other. Returns true beside the turn if there
+    /// is something to commit.
+    pub(crate) async fn turn(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<(Turn, bool)> {
+        let result_id = row.id;
+        if row.doc.body.status != ResultStatus::Queued {
+            return Ok((Turn::Waits, false));
+        }
+        let Some(stage) = stage(db, row).await? else { return Ok((Turn::Dials, false)) };
         let run_id = row.doc.body.simulation_run_id;
         let mut addresses = Vec::new();
         let is_called = stage.agent.is_awaited(stage.step.as_ref());
         if is_called && stage.agent.is_over_websocket() {
             addresses.push(format!("{AGENT_STREAM}{result_id}"));
         } else if is_called {
-            addresses.push(address_user(organization, stage.human_id, &stage.human, run_id));
+            addresses.push(address_user(db.organization(), stage.human_id, &stage.human, run_id));
             addresses.extend(stage.number().map(str::to_owned));
         }
-        if let Some(obstacle) = stage.foreign_number(&mut db, is_called).await? {
+        if let Some(obstacle) = stage.foreign_number(db, is_called).await? {
             row.doc.body.fail(obstacle.code, obstacle.message);
-            self.step(&mut db, &mut row, ResultStatus::NoConnection).await?;
-            db.commit().await?;
-            self.live.note_change(result_id);
-            return Ok(Turn::Waits);
+            self.step(db, row, ResultStatus::NoConnection).await?;
+            return Ok((Turn::Waits, true));
         }
         if stage.simulation.doc.sequential_calling {
             addresses.push(in_order(run_id));
         }
         if addresses.is_empty() {
-            return Ok(Turn::Dials);
+            return Ok((Turn::Dials, false));
         }
-        let held = !is_blocked(&mut db, result_id, &addresses).await?;
+        let held = !is_blocked(db, result_id, &addresses).await?;
         db.put_legs(result_id, &addresses, held, self.clock.now_ms()).await?;
         if held && is_called {
-            self.listen(&mut db, &mut row, &stage).await?;
+            self.listen(db, row, &stage).await?;
         }
-        db.commit().await?;
-        self.live.note_change(result_id);
-        Ok(match held {
+        let turn = match held {
             true if is_called => Turn::Listens,
             true => Turn::Dials,
             false => Turn::Waits,
-        })
+        };
+        Ok((turn, true))
     }
 
     /// Takes the turn of a written conversation as [`Conversations::take_turn`] does, between two numbers if it has any.

@@ -43,13 +43,18 @@ impl Conversations {
         patch(&mut row.doc);
         self.step(&mut db, &mut row, to).await?;
         db.commit().await?;
-        self.live.note_change(result_id);
-        let (from, to) = (from.as_str(), row.doc.body.status.as_str());
+        self.note_move(from, &row);
+        Ok(row)
+    }
+
+    /// Tells those who watch a result that it has moved on, once that is committed, and logs it.
+    pub(crate) fn note_move(&self, from: ResultStatus, row: &Row<ResultDoc>) {
+        self.live.note_change(row.id);
+        let (result_id, from, to) = (row.id, from.as_str(), row.doc.body.status.as_str());
         let error_code = row.doc.body.error_code.as_ref().map(ErrorCode::as_str);
         // Known where the call is over.
         let call_id = || find_note(&row.doc.body.metadata, "sip_call_id").and_then(Value::as_str);
         tracing::info!(result_id, from, to, error_code, call_id = call_id(), "result changed its status");
-        Ok(row)
     }
 
     /// Moves new results whose call job is due from INITIALIZING to QUEUED: they wait for nothing but a place. Where the usage

@@ -10,30 +10,23 @@ use ringer_model::simulation::SimulationSpec;
 use ringer_store::{Row, Session};
 use serde_json::{Value, json};
 
-use super::Conversations;
 use super::facts::{SETTINGS, human_today};
 use super::privacy::{redact_settings, redactor_of};
 
-impl Conversations {
-    /// Keeps the settings of the conversation that begins, without secrets and without what is private where the agent
-    /// asks for that.
-    pub(crate) async fn keep_settings(
-        &self,
-        organization: &str,
-        result_id: i64,
-        agent: &AgentSpec,
-        human: &DigitalHumanSpec,
-        simulation: &SimulationSpec,
-    ) -> Result<()> {
-        let mut db = self.store.org(organization).write().await?;
-        let row = db.get::<ResultDoc>(result_id).await?;
-        let mut settings = settings(Some(agent), Some(human), Some(simulation));
-        if let Some(redactor) = redactor_of(&mut db, &row.doc).await? {
-            redact_settings(&mut settings, &redactor);
-        }
-        db.put_text(SETTINGS, result_id, &settings).await?;
-        db.commit().await
+/// Keeps the settings of a conversation that begins, without secrets and without what is private where the agent asks for
+/// that.
+pub(crate) async fn keep_settings(
+    db: &mut Session,
+    row: &Row<ResultDoc>,
+    agent: &AgentSpec,
+    human: &DigitalHumanSpec,
+    simulation: &SimulationSpec,
+) -> Result<()> {
+    let mut settings = settings(Some(agent), Some(human), Some(simulation));
+    if let Some(redactor) = redactor_of(db, &row.doc).await? {
+        redact_settings(&mut settings, &redactor);
     }
+    db.put_text(SETTINGS, row.id, &settings).await
 }
 
 fn settings(agent: Option<&AgentSpec>, human: Option<&DigitalHumanSpec>, simulation: Option<&SimulationSpec>) -> Value {

@@ -14,7 +14,7 @@ use ringer_model::simulation::SimulationSpec;
 use ringer_model::status::ResultStatus;
 use ringer_model::time::Timestamp;
 use ringer_sip::uri::{Scheme, Uri};
-use ringer_store::{DialRow, DialScope, Session};
+use ringer_store::{DialRow, DialScope, Row, Session};
 
 use super::Placements;
 use super::trunks::{default_name, trunk_at};
@@ -96,22 +96,36 @@ impl Placements {
         outgoing: &Outgoing,
     ) -> Result<Result<Option<String>, Obstacle>> {
         let mut db = self.store.org(organization).write().await?;
-        if db.get::<ResultDoc>(result_id).await?.doc.body.status != ResultStatus::Queued {
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let admitted = self.admit_queued(&mut db, &row, outgoing).await?;
+        if admitted.is_ok() {
+            db.commit().await?;
+        }
+        Ok(admitted)
+    }
+
+    /// Admits the number of a result as [`Placements::admit_outgoing`] does, within a transaction. One that refuses the number
+    /// is not to be committed.
+    pub(super) async fn admit_queued(
+        &self,
+        db: &mut Session,
+        row: &Row<ResultDoc>,
+        outgoing: &Outgoing,
+    ) -> Result<Result<Option<String>, Obstacle>> {
+        if row.doc.body.status != ResultStatus::Queued {
             return Ok(Ok(None));
         }
         let (now, Outgoing { trunk, number, rings_ms, lasts_ms, .. }) = (self.clock.now_ms(), outgoing);
         let adds = Some((*lasts_ms, now + rings_ms + lasts_ms + GRACE_MS));
-        let caller = match self.free_caller(&mut db, outgoing).await? {
+        let caller = match self.free_caller(db, outgoing).await? {
             Ok(caller) => caller,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
-        let asked = Asked { result_id, trunk, number, adds };
-        if let Err(obstacle) = self.admit_number(&mut db, &asked, &caller).await? {
-            drop(db);
-            self.note_refusal(organization, &asked, &obstacle);
+        let asked = Asked { result_id: row.id, trunk, number, adds };
+        if let Err(obstacle) = self.admit_number(db, &asked, &caller).await? {
+            self.note_refusal(db.organization(), &asked, &obstacle);
             return Ok(Err(obstacle));
         }
-        db.commit().await?;
         Ok(Ok(Some(caller).filter(|caller| !caller.is_empty())))
     }
 

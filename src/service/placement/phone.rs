@@ -8,7 +8,9 @@ use ringer_base::guard::Guard;
 use ringer_engine::{SipDial, TrunkTerms};
 use ringer_model::agent::ConnectionType;
 use ringer_model::error_code::ErrorCode;
+use ringer_model::result::ResultDoc;
 use ringer_sip::Hop;
+use ringer_store::{Row, Session};
 use ringer_syntax::phone::e164;
 use ringer_transport::sip::address::{Address, AddressFault};
 use serde_json::json;
@@ -92,18 +94,18 @@ fn quote(text: &str) -> String {
 }
 
 impl Placements {
-    /// Admits the number of a call, and lets the call show its caller's number.
+    /// Admits the number of a call within a transaction, and lets the call show its caller's number.
     ///
     /// # Errors
     /// The outer error is a fault of the store; the inner one says which limit refuses the number.
-    pub async fn admit_dial(
+    pub(super) async fn admit_dial(
         &self,
-        organization: &str,
-        result_id: i64,
+        db: &mut Session,
+        row: &Row<ResultDoc>,
         placed: &mut Placed,
     ) -> Result<std::result::Result<(), Obstacle>> {
         let Some(outgoing) = placed.dial.clone() else { return Ok(Ok(())) };
-        let caller = match self.admit_outgoing(organization, result_id, &outgoing).await? {
+        let caller = match self.admit_queued(db, row, &outgoing).await? {
             Ok(caller) => caller,
             Err(obstacle) => return Ok(Err(obstacle)),
         };

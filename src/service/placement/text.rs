@@ -16,6 +16,7 @@ use ringer_model::agent::ConnectionType;
 use ringer_model::agent_version::VersionDoc;
 use ringer_model::digital_human::DigitalHumanSpec;
 use ringer_model::error_code::{ErrorCode, Platform, Setting};
+use ringer_model::result::ResultDoc;
 use ringer_model::simulation::SimulationSpec;
 use ringer_model::time::span_ms;
 use ringer_provider::LanguageModel;
@@ -23,7 +24,7 @@ use ringer_provider::messages::{Carrier, ChatAgent, Contact, Webhook};
 use serde_json::json;
 
 use super::platform::no_carrier;
-use super::{Cast, Obstacle, Placements, Placer, behaviour, steps};
+use super::{Cast, Obstacle, Placements, Placer, behaviour, cast, steps};
 use crate::Settings;
 use crate::library::human_rules::values::bind;
 
@@ -65,15 +66,18 @@ impl Placements {
         result_id: i64,
         placer: &Placer,
     ) -> Result<Result<TextPlaced, Obstacle>> {
-        let mut cast = match self.cast(organization, result_id).await? {
+        let mut db = self.store.org(organization).write().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let mut cast = match cast(&mut db, &row).await? {
             Ok(cast) => cast,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
-        self.give_opening(organization, &mut cast, placer, true).await?;
         let version = match cast.agent_version_id {
-            Some(id) => self.store.org(organization).read().await?.find::<VersionDoc>(id).await?,
+            Some(id) => db.find::<VersionDoc>(id).await?,
             None => None,
         };
+        db.commit().await?;
+        self.give_opening(organization, &mut cast, placer, true).await?;
         let description = version.map(|row| row.doc.prompt_text).unwrap_or_default();
         let settings = &self.settings;
         let contact = match contact(&cast, description, self.poster.clone(), settings.sms.clone()) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ringer_base::clock::Clock;
 use ringer_base::guard::Guard;
 use ringer_store::Store;
+use ringer_store::queue::CallJob;
 use ringer_store::vault::Vault;
 use ringer_transport::sip::address::Address;
 use ringer_transport::sip::names::Resolver;
@@ -13,6 +14,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
+use crate::placement::Begin;
+use crate::placement::tests::placer;
 use crate::placement::trunks::tests::trunks;
 use crate::{Caller, NoLiveCalls, Service, Settings};
 
@@ -298,4 +301,44 @@ async fn numbers_of_other_organizations_are_not_called_from() {
         desk.service.library().add_phone_number(&other, spec).await.expect("it is free");
         assert_eq!(desk.dial(result, TARGET).await, expect, "{number}");
     }
+}
+
+/// A call begins with a result that is new, admitted or neither; a refused number leaves nothing of its turn.
+#[tokio::test]
+async fn a_call_begins_in_whole_or_not_at_all() {
+    let desk = Desk::new("max_calls = 1").await;
+    let organization = desk.caller.organization.clone();
+    let run = |simulation: i64| json!({ "simulation_id": simulation.to_string(), "runs_per_digital_human": 2 });
+    let first = desk.service.runs().result(&desk.caller, desk.results[0]).await.expect("the first").body;
+    let patch = spec(json!({ "sequential_calling": true }));
+    desk.service.library().update_simulation(&desk.caller, first.simulation_id, patch).await.expect("it runs in order");
+    let queued = desk.service.runs().queue_simulation_run(&desk.caller, spec(run(first.simulation_id))).await;
+    let new: Vec<i64> =
+        queued.expect("a run").simulation_result_ids.iter().map(|id| id.parse().expect("an id")).collect();
+    let begin = async |result_id: i64| {
+        let job = CallJob { organization: organization.clone(), result_id, attempt: 1 };
+        match desk.service.placements().begin(&job, &placer()).await.expect("the store works") {
+            Begin::Placed(placed, _) => format!("placed {}", placed.notes["caller_number"]),
+            Begin::Waits => "waits".to_owned(),
+            Begin::Refused => "refused".to_owned(),
+        }
+    };
+    let body = async |id: i64| desk.service.runs().result(&desk.caller, id).await.expect("the result").body;
+    // The second comes after the first of its run, and is admitted all the same.
+    for (id, expect, status) in [
+        (new[1], "waits", ResultStatus::Queued),
+        (new[0], "placed \"+15550001111\"", ResultStatus::Dispatched),
+        (new[0], "waits", ResultStatus::Dispatched),
+        (desk.results[0], "refused", ResultStatus::NoConnection),
+    ] {
+        assert_eq!((begin(id).await.as_str(), body(id).await.status), (expect, status), "{id}");
+    }
+    let history: Vec<ResultStatus> = body(new[0]).await.status_history.iter().map(|change| change.status).collect();
+    assert_eq!(history, [ResultStatus::Initializing, ResultStatus::Queued, ResultStatus::Dispatched]);
+    assert_eq!(body(desk.results[0]).await.error_code, Some(ErrorCode::DialCallsRefused));
+    let mut db = desk.service.store().org(&organization).read().await.expect("a session");
+    assert_eq!(db.legs_of(desk.results[0]).await, Ok(Vec::new()));
+    assert!(
+        db.has_dial(new[0], "near").await.expect("read") && !db.has_dial(desk.results[0], "near").await.expect("read")
+    );
 }
