@@ -7,7 +7,6 @@ use ringer_media::call::Signal;
 
 /// Output of a port; `A` are the actions of its own channel.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "a media plan comes a few times in a call, and is carried out at once")]
 pub enum PortOutput<A> {
     /// Action that the driver of this channel carries out.
     Act(A),
