@@ -11,9 +11,9 @@ use ringer_media::time::Time;
 use super::carried::{self, CarriedPort, Finished, Side, SideNews};
 use super::queues::Turn;
 use super::{Attended, Channel, Means, Opening};
+use crate::engine::PlaceError;
 use crate::engine::call_state::CallState;
 use crate::engine::placement::PipelineDial;
-use crate::engine::{PIPELINE_LOG, PlaceError};
 use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
 use crate::transport::peer::{AgentError, PeerInfo, PortOutput};
@@ -91,7 +91,7 @@ impl CarriedPort for PipelinePort {
     type End = PipelineEnd;
     type Counts = RtviCounts;
 
-    const LOG: &'static str = PIPELINE_LOG;
+    const LOG: &'static str = "pipeline.log";
     const OTHER: &'static str = "the agent";
     /// Messages may come at once, and yet they follow the connection.
     const TURN: Turn = Turn::StepsAlone;

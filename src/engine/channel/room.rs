@@ -9,9 +9,9 @@ use ringer_media::time::Time;
 use super::carried::{self, CarriedPort, Finished, Side, SideNews};
 use super::queues::Turn;
 use super::{Attended, Channel, Means, Opening};
+use crate::engine::PlaceError;
 use crate::engine::call_state::CallState;
 use crate::engine::placement::RoomDial;
-use crate::engine::{PlaceError, ROOM_LOG};
 use crate::provider::guard::Guard;
 use crate::transport::peer::{PeerInfo, PortOutput};
 use crate::transport::room::port::{Connected, RoomPort};
@@ -79,7 +79,7 @@ impl CarriedPort for RoomPort {
     type End = RoomEnd;
     type Counts = RoomCounts;
 
-    const LOG: &'static str = ROOM_LOG;
+    const LOG: &'static str = "room.log";
     const OTHER: &'static str = "the room";
     /// Warnings and messages may come before the agent is there; what is told behind the beginning belongs to the call.
     const TURN: Turn = Turn::StepsFirst;

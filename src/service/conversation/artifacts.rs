@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::transcode::{self, Packing, Track};
 pub(in crate::service) use crate::engine::{
-    CALLER_CLEAN, CAPTURED, EARLY_MEDIA, JOURNAL, PIPELINE_LOG, RECORDING, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG,
+    CALLER_CLEAN, CAPTURED, CONNECTION_LOGS, EARLY_MEDIA, JOURNAL, RECORDING, SIP_LOG, WEBSOCKET_LOG,
 };
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
@@ -44,9 +44,11 @@ pub const HTTP_LOG: &str = "http.log";
 /// Log of e-mails, in the folder of a result.
 pub(in crate::service) const MAIL_LOG: &str = "mail.log";
 
-/// Files of a result that belong into its evidence as they are.
-pub(in crate::service) const EVIDENCE: [&str; 8] =
-    [RECORDING, CALLER_CLEAN, EARLY_MEDIA, SIP_LOG, WEBSOCKET_LOG, PIPELINE_LOG, ROOM_LOG, HTTP_LOG];
+/// Returns the names of the files of a result that belong into its evidence as they are.
+pub(in crate::service) fn evidence() -> impl Iterator<Item = &'static str> {
+    let logs = CONNECTION_LOGS.into_iter().map(|(name, _)| name);
+    [RECORDING, CALLER_CLEAN, EARLY_MEDIA, SIP_LOG].into_iter().chain(logs).chain([HTTP_LOG])
+}
 
 /// Ending of files that are not finished.
 const UNFINISHED: &str = ".part";

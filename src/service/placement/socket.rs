@@ -1,10 +1,8 @@
 //! Agents that are reached by a WebSocket: address, dialect and parameters of the call.
 
-use ringer_media::call::DtmfMethod;
-
 use super::{Cast, Obstacle};
 use crate::config::Secret;
-use crate::engine::{Answering, Destination, WebSocketDial};
+use crate::engine::WebSocketDial;
 use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
 use crate::service::Settings;
@@ -55,24 +53,15 @@ fn url(cast: &Cast) -> Option<String> {
     given.into_iter().flatten().find(|url| !url.is_empty()).cloned()
 }
 
-/// Returns the way in which digits reach the agent of a call over a WebSocket or to a pipeline; `None` for calls of another channel.
-pub(super) fn digits(destination: &Destination) -> Option<DtmfMethod> {
-    let dial = match destination {
-        Destination::Pipeline(_) | Destination::Room(_) => return Some(DtmfMethod::MessageAndTone),
-        Destination::WebSocket(dial) => dial,
-        Destination::Incoming(Answering { websocket: Some(dial), .. }) => dial,
-        _ => return None,
-    };
-    Some(dial.digit_method())
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use ringer_media::call::DtmfMethod;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::engine::Destination;
     use crate::service::placement::tests::cast;
     use crate::transport::websocket::{Dialect, Kind};
 
@@ -122,10 +111,10 @@ mod tests {
             (inband, DtmfMethod::MessageAndTone),
         ] {
             let dial = WebSocketDial { dialect: Some(dialect), ..WebSocketDial::default() };
-            assert_eq!(digits(&Destination::WebSocket(Box::new(dial))), Some(expect));
+            assert_eq!(Destination::WebSocket(Box::new(dial)).digit_method(), Some(expect));
         }
-        assert_eq!(digits(&Destination::default()), None);
-        assert_eq!(digits(&Destination::Pipeline(Box::default())), Some(DtmfMethod::MessageAndTone));
-        assert_eq!(digits(&Destination::Room(Box::default())), Some(DtmfMethod::MessageAndTone));
+        assert_eq!(Destination::default().digit_method(), None);
+        assert_eq!(Destination::Pipeline(Box::default()).digit_method(), Some(DtmfMethod::MessageAndTone));
+        assert_eq!(Destination::Room(Box::default()).digit_method(), Some(DtmfMethod::MessageAndTone));
     }
 }

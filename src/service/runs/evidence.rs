@@ -16,7 +16,7 @@ use crate::config::Capture;
 use crate::error::{Error, Result};
 use crate::model::result::{ResultDoc, find_note};
 use crate::model::secret::mask;
-use crate::service::conversation::artifacts::{CAPTURED, EVIDENCE, SIP_LOG, is_hidden};
+use crate::service::conversation::artifacts::{CAPTURED, SIP_LOG, evidence, is_hidden};
 use crate::service::conversation::privacy::{redact_settings, redactor_of};
 use crate::service::conversation::snapshot::settings_of;
 use crate::service::{Caller, Service};
@@ -64,7 +64,7 @@ impl Service {
             ("config.json".to_owned(), pretty(&mask(&config))?),
             ("seed.txt".to_owned(), Member::Bytes(seed.into_bytes())),
         ];
-        for name in EVIDENCE {
+        for name in evidence() {
             let path = folder.join(name);
             if tokio::fs::try_exists(&path).await.unwrap_or(false) {
                 members.push((name.to_owned(), Member::File(path)));
