@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringer_media::call::{CallSpec, DtmfMethod, EndReason, Limits, NoiseSpec};
+use ringer_media::call::{CallSpec, EndReason, Limits, NoiseSpec};
 use ringer_media::codec::Codec;
 use ringer_media::noise::{Kind as NoiseKind, snr_db};
 use ringer_media::seed::Seed;
@@ -412,11 +412,7 @@ async fn placement(
     let voice = equipment.voice(seed)?;
     let profile = Profile { intent: args.intent.clone(), ..Profile::default() };
     let destination = destination(args);
-    let dtmf = match &destination {
-        Destination::WebSocket(dial) => dial.digit_method(),
-        Destination::Pipeline(_) | Destination::Room(_) => DtmfMethod::MessageAndTone,
-        _ => DtmfMethod::default(),
-    };
+    let dtmf = destination.digit_method().unwrap_or_default();
     let limits = Limits { max_duration_ms: Some(args.max_seconds * 1000), ..Limits::default() };
     Ok(Placement {
         id: "call".into(),

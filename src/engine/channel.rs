@@ -40,6 +40,10 @@ use super::{Destination, PlaceError, Placement};
 /// A call that is to be dialled is one that waits.
 const NO_ADDRESS: &str = "this call waits for the other side, and dials nobody";
 
+/// Names of the logs of calls over connections of their own, each with its protocol in a word.
+pub const CONNECTION_LOGS: [(&str, &str); 3] =
+    [(SocketSide::LOG, "WS"), (PipelineSide::LOG, "WEBRTC"), (RoomSide::LOG, "WEBRTC")];
+
 /// Channel of one live call.
 pub(super) enum Channel {
     /// SIP dialogs over the sockets that all calls share, and media of its own sockets.

@@ -45,6 +45,7 @@ use ringer_media::call::{EndReason, Ending};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+pub use self::channel::CONNECTION_LOGS;
 pub use self::counters::{Calls, Counters, Histogram};
 pub use self::gate::{DialGate, Forwarded};
 pub use self::live::Engine;
@@ -106,10 +107,6 @@ pub const JOURNAL: &str = "timeline.jsonl";
 pub const SIP_LOG: &str = "sip.log";
 /// Name of the file of a call's messages by a WebSocket.
 pub const WEBSOCKET_LOG: &str = "websocket.log";
-/// Name of the file of a call's messages to a voice pipeline.
-pub const PIPELINE_LOG: &str = "pipeline.log";
-/// Log of the joining, the news and the leaving of a media room, in a call's folder.
-pub const ROOM_LOG: &str = "room.log";
 /// Name of the file of captured datagrams (pcapng).
 pub const CAPTURED: &str = "media.pcapng";
 

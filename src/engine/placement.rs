@@ -104,6 +104,17 @@ impl Destination {
         }
     }
 
+    /// Returns the way in which digits reach the other side, where the channel decides it; `None`: the agent's settings do.
+    pub fn digit_method(&self) -> Option<DtmfMethod> {
+        match self {
+            Destination::WebSocket(dial) | Destination::Incoming(Answering { websocket: Some(dial), .. }) => {
+                Some(dial.digit_method())
+            }
+            Destination::Pipeline(_) | Destination::Room(_) => Some(DtmfMethod::MessageAndTone),
+            Destination::Sip(_) | Destination::Incoming(_) => None,
+        }
+    }
+
     /// Returns the guard of addresses that signalling and media may go to.
     pub fn guard(&self) -> Guard {
         let guard = match self {

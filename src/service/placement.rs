@@ -275,7 +275,7 @@ impl Cast {
         let language = self.language();
         let traits = self.traits();
         let mut spec = self.spec(placer, settings, &Facts::of(&traits), &mut warnings).await?;
-        if let Some(method) = socket::digits(&destination) {
+        if let Some(method) = destination.digit_method() {
             spec.dtmf = method;
         }
         let mut wanted = self.voice();

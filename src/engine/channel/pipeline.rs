@@ -23,7 +23,7 @@ use super::queues::Turn;
 use super::{Attended, Channel, Means, Opening};
 use crate::call_state::CallState;
 use crate::placement::PipelineDial;
-use crate::{PIPELINE_LOG, PlaceError};
+use crate::PlaceError;
 
 /// The connection of one call.
 pub(crate) type PipelineSide = Side<PipelinePort>;
@@ -91,7 +91,7 @@ impl CarriedPort for PipelinePort {
     type End = PipelineEnd;
     type Counts = RtviCounts;
 
-    const LOG: &'static str = PIPELINE_LOG;
+    const LOG: &'static str = "pipeline.log";
     const OTHER: &'static str = "the agent";
     /// Messages may come at once, and yet they follow the connection.
     const TURN: Turn = Turn::StepsAlone;

@@ -19,7 +19,7 @@ use super::queues::Turn;
 use super::{Attended, Channel, Means, Opening};
 use crate::call_state::CallState;
 use crate::placement::RoomDial;
-use crate::{PlaceError, ROOM_LOG};
+use crate::PlaceError;
 
 /// The room of one call.
 pub(crate) type RoomSide = Side<RoomPort>;
@@ -79,7 +79,7 @@ impl CarriedPort for RoomPort {
     type End = RoomEnd;
     type Counts = RoomCounts;
 
-    const LOG: &'static str = ROOM_LOG;
+    const LOG: &'static str = "room.log";
     const OTHER: &'static str = "the room";
     /// Warnings and messages may come before the agent is there; what is told behind the beginning belongs to the call.
     const TURN: Turn = Turn::StepsFirst;

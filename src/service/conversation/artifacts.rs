@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::Conversations;
 use super::transcode::{self, Packing, Track};
 pub(crate) use ringer_engine::{
-    CALLER_CLEAN, CAPTURED, EARLY_MEDIA, JOURNAL, PIPELINE_LOG, RECORDING, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG,
+    CALLER_CLEAN, CAPTURED, CONNECTION_LOGS, EARLY_MEDIA, JOURNAL, RECORDING, SIP_LOG, WEBSOCKET_LOG,
 };
 use ringer_model::result::ResultDoc;
 use ringer_model::time::Timestamp;
@@ -41,9 +41,11 @@ pub const HTTP_LOG: &str = "http.log";
 /// Log of e-mails, in the folder of a result.
 pub(crate) const MAIL_LOG: &str = "mail.log";
 
-/// Files of a result that belong into its evidence as they are.
-pub(crate) const EVIDENCE: [&str; 8] =
-    [RECORDING, CALLER_CLEAN, EARLY_MEDIA, SIP_LOG, WEBSOCKET_LOG, PIPELINE_LOG, ROOM_LOG, HTTP_LOG];
+/// Returns the names of the files of a result that belong into its evidence as they are.
+pub(crate) fn evidence() -> impl Iterator<Item = &'static str> {
+    let logs = CONNECTION_LOGS.into_iter().map(|(name, _)| name);
+    [RECORDING, CALLER_CLEAN, EARLY_MEDIA, SIP_LOG].into_iter().chain(logs).chain([HTTP_LOG])
+}
 
 /// Ending of files that are not finished.
 const UNFINISHED: &str = ".part";

@@ -2,8 +2,7 @@
 
 use ringer_base::config::Secret;
 use ringer_base::guard::Guard;
-use ringer_engine::{Answering, Destination, WebSocketDial};
-use ringer_media::call::DtmfMethod;
+use ringer_engine::WebSocketDial;
 use ringer_model::error_code::ErrorCode;
 use ringer_transport::websocket::dialect::DialectError;
 
@@ -56,21 +55,12 @@ fn url(cast: &Cast) -> Option<String> {
     given.into_iter().flatten().find(|url| !url.is_empty()).cloned()
 }
 
-/// Returns the way in which digits reach the agent of a call over a WebSocket or to a pipeline; `None` for calls of another channel.
-pub(super) fn digits(destination: &Destination) -> Option<DtmfMethod> {
-    let dial = match destination {
-        Destination::Pipeline(_) | Destination::Room(_) => return Some(DtmfMethod::MessageAndTone),
-        Destination::WebSocket(dial) => dial,
-        Destination::Incoming(Answering { websocket: Some(dial), .. }) => dial,
-        _ => return None,
-    };
-    Some(dial.digit_method())
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use ringer_engine::Destination;
+    use ringer_media::call::DtmfMethod;
     use ringer_transport::websocket::{Dialect, Kind};
     use serde_json::{Value, json};
 
@@ -123,10 +113,10 @@ mod tests {
             (inband, DtmfMethod::MessageAndTone),
         ] {
             let dial = WebSocketDial { dialect: Some(dialect), ..WebSocketDial::default() };
-            assert_eq!(digits(&Destination::WebSocket(Box::new(dial))), Some(expect));
+            assert_eq!(Destination::WebSocket(Box::new(dial)).digit_method(), Some(expect));
         }
-        assert_eq!(digits(&Destination::default()), None);
-        assert_eq!(digits(&Destination::Pipeline(Box::default())), Some(DtmfMethod::MessageAndTone));
-        assert_eq!(digits(&Destination::Room(Box::default())), Some(DtmfMethod::MessageAndTone));
+        assert_eq!(Destination::default().digit_method(), None);
+        assert_eq!(Destination::Pipeline(Box::default()).digit_method(), Some(DtmfMethod::MessageAndTone));
+        assert_eq!(Destination::Room(Box::default()).digit_method(), Some(DtmfMethod::MessageAndTone));
     }
 }

@@ -19,7 +19,7 @@ use ringer_model::secret::mask;
 
 use super::Runs;
 use crate::Caller;
-use crate::conversation::artifacts::{CAPTURED, EVIDENCE, SIP_LOG, is_hidden};
+use crate::conversation::artifacts::{CAPTURED, SIP_LOG, evidence, is_hidden};
 use crate::conversation::privacy::{redact_settings, redactor_of};
 use crate::conversation::snapshot::settings_of;
 
@@ -66,7 +66,7 @@ impl Runs {
             ("config.json".to_owned(), pretty(&mask(&config))?),
             ("seed.txt".to_owned(), Member::Bytes(seed.into_bytes())),
         ];
-        for name in EVIDENCE {
+        for name in evidence() {
             let path = folder.join(name);
             if tokio::fs::try_exists(&path).await.unwrap_or(false) {
                 members.push((name.to_owned(), Member::File(path)));

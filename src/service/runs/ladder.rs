@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::Runs;
 use super::evidence::messages;
 use crate::Caller;
-use crate::conversation::artifacts::{HTTP_LOG, MAIL_LOG, PIPELINE_LOG, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG, is_hidden};
+use crate::conversation::artifacts::{CONNECTION_LOGS, HTTP_LOG, MAIL_LOG, SIP_LOG, is_hidden};
 
 /// Most entries of one answer; a call of an hour has 3,600 figures of the network.
 const MOST_ENTRIES: usize = 50_000;
@@ -75,13 +75,7 @@ impl Runs {
         let events = stored.or_else(|| self.live_events(result_id, &row.doc.body));
         let folder = self.settings.result_folder(result_id);
         let mut timed: Vec<(u64, Rung)> = sip(&text_of(&folder.join(SIP_LOG)).await);
-        for (name, protocol) in [
-            (HTTP_LOG, "HTTP"),
-            (WEBSOCKET_LOG, "WS"),
-            (PIPELINE_LOG, "WEBRTC"),
-            (ROOM_LOG, "WEBRTC"),
-            (MAIL_LOG, "MAIL"),
-        ] {
+        for (name, protocol) in [(HTTP_LOG, "HTTP")].into_iter().chain(CONNECTION_LOGS).chain([(MAIL_LOG, "MAIL")]) {
             timed.extend(lines(&text_of(&folder.join(name)).await, protocol));
         }
         if timed.is_empty() && events.is_none() {
