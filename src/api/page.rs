@@ -112,7 +112,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn runs(ctx: Ctx, request: In<Nothing, RunQuery>) -> Result<RunPage> {
-    ctx.service.runs().runs(&ctx.caller, request.query).await
+    ctx.service.runs().run_page(&ctx.caller, request.query).await
 }
 
 async fn run_events(ctx: Ctx, request: In<IdPath>) -> Result<Stream> {

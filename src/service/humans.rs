@@ -121,9 +121,7 @@ impl Humans {
             conversations: conversations.clone(),
         }
     }
-}
 
-impl Humans {
     /// Makes a Digital Human, part of the given simulations.
     pub async fn create_digital_human(
         &self,

@@ -1,5 +1,5 @@
 //! What follows from a change and is written in its transaction: events for webhooks, notices, and jobs that look at it.
-//! It changes no result, run or resource beyond what it has told.
+//! Of runs and monitors it changes only that they were told of.
 
 pub(super) mod addresses;
 mod events;
@@ -36,9 +36,7 @@ impl Outbox {
             has_model: handles.model.is_some(),
         }
     }
-}
 
-impl Outbox {
     /// Asks for the job that shows a finished conversation to monitors, issues and alerts, once for each evaluation.
     pub(crate) async fn announce_finished(
         &self,

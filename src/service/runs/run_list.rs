@@ -163,7 +163,7 @@ struct Names {
 
 impl Runs {
     /// Runs of all simulations, newest first.
-    pub async fn runs(&self, caller: &Caller, query: RunQuery) -> Result<RunPage> {
+    pub async fn run_page(&self, caller: &Caller, query: RunQuery) -> Result<RunPage> {
         let limit = query.limit.max(1);
         let filter = RunFilter {
             agent_id: query.agent_id,

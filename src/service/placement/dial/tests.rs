@@ -303,10 +303,10 @@ async fn numbers_of_other_organizations_are_not_called_from() {
     }
 }
 
-/// A call begins with a result that is new, admitted or neither; a refused number leaves nothing of its turn.
+/// A call begins with a new result as with an admitted one; a refused number leaves nothing of its turn.
 #[tokio::test]
 async fn a_call_begins_in_whole_or_not_at_all() {
-    let desk = Desk::new("max_calls = 1").await;
+    let desk = Desk::new("default = true\nmax_calls = 1").await;
     let organization = desk.caller.organization.clone();
     let run = |simulation: i64| json!({ "simulation_id": simulation.to_string(), "runs_per_digital_human": 2 });
     let first = desk.service.runs().result(&desk.caller, desk.results[0]).await.expect("the first").body;
