@@ -21,9 +21,9 @@ use ringer_transport::webrtc::{PeerFigures, PeerSettings, Pump};
 use super::carried::{self, CarriedPort, Finished, Side, SideNews};
 use super::queues::Turn;
 use super::{Attended, Channel, Means, Opening};
+use crate::PlaceError;
 use crate::call_state::CallState;
 use crate::placement::PipelineDial;
-use crate::PlaceError;
 
 /// The connection of one call.
 pub(crate) type PipelineSide = Side<PipelinePort>;

@@ -17,9 +17,9 @@ use ringer_transport::websocket::dial::Dialer;
 use super::carried::{self, CarriedPort, Finished, Side, SideNews};
 use super::queues::Turn;
 use super::{Attended, Channel, Means, Opening};
+use crate::PlaceError;
 use crate::call_state::CallState;
 use crate::placement::RoomDial;
-use crate::PlaceError;
 
 /// The room of one call.
 pub(crate) type RoomSide = Side<RoomPort>;
