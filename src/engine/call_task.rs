@@ -55,7 +55,7 @@ impl CallTask {
 
     /// Dials, and follows the call to its end.
     pub async fn dial(mut self: Box<Self>) {
-        if !self.channel.begin(&mut self.call).await {
+        if !self.begin().await {
             return;
         }
         self.call.services.counters.placed();
@@ -67,11 +67,17 @@ impl CallTask {
     /// Answers a call that came in, and follows it to its end.
     pub async fn answer(mut self: Box<Self>) {
         self.call.services.counters.answered();
-        if !self.channel.begin(&mut self.call).await {
+        if !self.begin().await {
             return;
         }
         self.channel.drain(&mut self.call).await;
         self.run().await;
+    }
+
+    /// Begins the signalling, as [`Channel::begin`] does.
+    async fn begin(&mut self) -> bool {
+        // What passes once is in a box of its own: a call holds room for its largest step as long as it lasts.
+        Box::pin(self.channel.begin(&mut self.call)).await
     }
 
     async fn run(self: Box<Self>) {
@@ -93,8 +99,8 @@ impl CallTask {
             }
         }
         self.call.effects.stop();
-        self.channel.close(&mut self.call).await;
-        self.report().await;
+        Box::pin(self.channel.close(&mut self.call)).await;
+        Box::pin(self.report()).await;
     }
 
     async fn follow_shard(&mut self, message: FromShard) {

@@ -209,7 +209,7 @@ impl SipSide {
                 self.drain_keys(call);
             }
             SipAction::Locate(address, lookup) => self.locate(call, address, lookup),
-            SipAction::Dial(target) => self.dial_target(&call.services, call.no, &target).await,
+            SipAction::Dial(target) => Box::pin(self.dial_target(&call.services, call.no, &target)).await,
             SipAction::Switch => self.dialogs.switch(),
             SipAction::LocateMedia(host) => self.looking.begin(host, self.guard.clone()),
         }
