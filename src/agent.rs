@@ -1,5 +1,5 @@
-//! The sample voice agent: a small appointment desk that answers calls over SIP, WebSockets and WebRTC, and messages. It speaks and
-//! listens, takes keys, interrupts callers who talk for long and can be interrupted. It is a Call with a
+//! The sample voice agent: a small appointment desk that answers calls over SIP, WebSockets and WebRTC, and messages.
+//! It speaks and listens, takes keys, interrupts callers who talk for long and can be interrupted. It is a Call with a
 //! [`mind::DeskMind`]. Its log of all events shows if an engine measured what the agent really did. It is a known other
 //! side for tests, not a product.
 
@@ -79,7 +79,8 @@ impl Desk {
         }
     }
 
-    /// Answers what comes in, by SIP, at `sockets` and by `offers`, until `most` calls are over, or for ever when it is `None`. Dropping the future ends no call.
+    /// Answers what comes in, by SIP, at `sockets` and by `offers`, until `most` calls are over, or for ever when it is
+    /// `None`. Dropping the future ends no call.
     pub async fn serve(
         self: &Arc<Self>,
         mut incoming: mpsc::Receiver<Incoming>,

@@ -1,4 +1,5 @@
-//! The command line: one file a subcommand, each with its flags and a `run`. Wiring only; what a command does is elsewhere.
+//! The command line: one file a subcommand, each with its flags and a `run`. Wiring only; what a command does is
+//! elsewhere.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -266,13 +267,15 @@ fn room_of(asked: usize, rtp_ports: &RangeInclusive<u16>, file_limit: u64) -> St
     format!("at most {}{why}", count(most, "call"))
 }
 
-/// Makes a folder within the data folder, or that itself: what callers and agents said is nobody else's on this machine.
+/// Makes a folder within the data folder, or that itself: what callers and agents said is nobody else's on this
+/// machine.
 async fn make_private(folder: &Path) -> Result<(), String> {
     let made = tokio::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).await;
     made.map_err(|error| format!("the data folder {}: {error}", folder.display()))
 }
 
-/// Makes files and folders that this process and its programs create readable by its user alone, whatever was inherited.
+/// Makes files and folders that this process and its programs create readable by its user alone, whatever was
+/// inherited.
 fn keep_files_private() {
     // SAFETY: a plain system call that cannot fail.
     unsafe { libc::umask(0o077) };

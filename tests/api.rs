@@ -1,5 +1,5 @@
-//! The HTTP interface, in process: an in-memory client against the whole router over a temporary database. Cases are data:
-//! `fixtures/api/*.http`.
+//! The HTTP interface, in process: an in-memory client against the whole router over a temporary database. Cases are
+//! data: `fixtures/api/*.http`.
 
 mod alerts;
 mod bundle;

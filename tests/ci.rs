@@ -1,4 +1,5 @@
-//! Dependencies that `.ci/with_kept_dependencies` keeps between runs, in a workspace of one package: what is ours is compiled anew.
+//! Dependencies that `.ci/with_kept_dependencies` keeps between runs, in a workspace of one package: what is ours is
+//! compiled anew.
 
 use std::fs::{self, File, FileTimes};
 use std::path::Path;
@@ -36,7 +37,8 @@ fn manifest(name: &str, rest: &str) -> String {
     format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{rest}")
 }
 
-/// Makes a clone of the workspace in `folder`, beside the library, and runs its tests with the cache that all clones share.
+/// Makes a clone of the workspace in `folder`, beside the library, and runs its tests with the cache that all clones
+/// share.
 async fn run(folder: &TempDir, clone: &str, seven: u32) -> Run {
     let root = folder.path().join(clone);
     let dependency = "[workspace]\n[dependencies]\ntheirs = { path = \"../theirs\" }\n";

@@ -1,5 +1,5 @@
-//! Sessions of carriers' protocols against the serializers of other people's programs, without sockets: what one side writes the
-//! other side reads, both ways.
+//! Sessions of carriers' protocols against the serializers of other people's programs, without sockets: what one side
+//! writes the other side reads, both ways.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Other people's SIP programs as the other side of a test: sipp, baresip and Kamailio, each a child process on loopback with ports of
-//! its own, awaited by what it says or does, never by a while, and killed with the test.
+//! Other people's SIP programs as the other side of a test: sipp, baresip and Kamailio, each a child process on
+//! loopback with ports of its own, awaited by what it says or does, never by a while, and killed with the test.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -236,8 +236,8 @@ pub struct Softphone<'a> {
     pub keys: &'a str,
     /// UDP, TCP or TLS, of the calls that it makes.
     pub transport: &'a str,
-    /// Folder with its certificate `own.pem`, the key `own.key` and its authority `ca.pem`; with it baresip listens for TLS, at the
-    /// port after that of the others.
+    /// Folder with its certificate `own.pem`, the key `own.key` and its authority `ca.pem`; with it baresip listens for
+    /// TLS, at the port after that of the others.
     pub certificates: Option<&'a Path>,
     /// Registrar that it registers with, as [`registrar::USER`]; none by default.
     pub registrar: Option<SocketAddr>,
@@ -300,7 +300,8 @@ impl Softphone<'_> {
 impl Drop for Peer {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            // SAFETY: signals the process group that this peer leads; it is not reaped yet, so its number is still its own.
+            // SAFETY: signals the process group that this peer leads; it is not reaped yet, so its number is still its
+            // own.
             unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
             let _ = self.child.wait();
             // The program that timeout(1) ran is not our child: its socket is the last that it leaves.
@@ -373,7 +374,8 @@ fn listens(port: u16) -> bool {
     })
 }
 
-/// Sounds have the codec's own rate, so that the softphone does not resample: from 8 to 16 kHz that takes 1.8 dB off the tone.
+/// Sounds have the codec's own rate, so that the softphone does not resample: from 8 to 16 kHz that takes 1.8 dB off
+/// the tone.
 fn baresip_config(folder: &Path, first_port: u16, rate_hz: u32) -> String {
     let tone = folder.join("tone.wav");
     let (tone, media, last) = (tone.display(), first_port + 2, first_port + CONTROL - 1);

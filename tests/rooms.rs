@@ -1,5 +1,5 @@
-//! WebRTC: peer connections between two of ours and with other people's (aiortc behind the small WebRTC transport of pipelines,
-//! Chromium), calls to pipelines and rooms, and other sides that mean harm. Everything on loopback.
+//! WebRTC: peer connections between two of ours and with other people's (aiortc behind the small WebRTC transport of
+//! pipelines, Chromium), calls to pipelines and rooms, and other sides that mean harm. Everything on loopback.
 
 mod access;
 mod alone;

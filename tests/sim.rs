@@ -1,4 +1,5 @@
-//! Calls in virtual time: the same seed gives the same bytes, and whatever goes wrong, what must hold for every call holds.
+//! Calls in virtual time: the same seed gives the same bytes, and whatever goes wrong, what must hold for every call
+//! holds.
 
 mod edges;
 mod fluency;
@@ -150,7 +151,8 @@ fn conversations_give_every_metric_that_is_measured() {
         }
     }
     let never: Vec<&str> = MEASURED.into_iter().filter(|name| !given.contains(*name)).collect();
-    // Recognised words have no sentences, so that no stop is known to be for the caller; this agent interrupts nobody, no probes are made, nothing was posted.
+    // Recognised words have no sentences, so that no stop is known to be for the caller; this agent interrupts nobody,
+    // no probes are made, nothing was posted.
     let expected = [
         "avg_punctuation_latency",
         "p50_punctuation_latency",

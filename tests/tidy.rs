@@ -13,8 +13,8 @@ mod packages;
 mod scan;
 mod service;
 
-/// The order of the modules of the root package: a module uses only those of earlier lines, or of its own. Arrows between
-/// packages are in their manifests.
+/// The order of the modules of the root package: a module uses only those of earlier lines, or of its own. Arrows
+/// between packages are in their manifests.
 const ORDER: [&[&str]; 3] = [&["agent"], &["suite"], &["cli", "main"]];
 
 /// Packages that the root package exports as modules.
@@ -126,8 +126,8 @@ fn arrows(path: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the module of the root package that a path belongs to: `src/api.rs` and `src/api/serve.rs` are `api`; the list of
-/// modules and files of other packages are none.
+/// Returns the module of the root package that a path belongs to: `src/api.rs` and `src/api/serve.rs` are `api`; the
+/// list of modules and files of other packages are none.
 fn module_of(path: &str) -> Option<&str> {
     let rest = path.strip_prefix("src/")?;
     let first = rest.split('/').next()?;

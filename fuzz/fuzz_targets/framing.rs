@@ -1,4 +1,5 @@
-//! Streams of SIP: what is cut out of them does not depend on the pieces that they come in, and holds no more than its limits.
+//! Streams of SIP: what is cut out of them does not depend on the pieces that they come in, and holds no more than its
+//! limits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

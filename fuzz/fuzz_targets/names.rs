@@ -1,4 +1,5 @@
-//! Answers of name servers: whatever they hold, a search ends, with a limited number of hops or the reason why there are none.
+//! Answers of name servers: whatever they hold, a search ends, with a limited number of hops or the reason why there
+//! are none.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Sessions of messages: whatever the other side says in any protocol and role, what waits is bounded, one end is told, and nothing
-//! follows the close.
+//! Sessions of messages: whatever the other side says in any protocol and role, what waits is bounded, one end is told,
+//! and nothing follows the close.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

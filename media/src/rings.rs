@@ -1,8 +1,8 @@
 //! Frames between a call and the task of its channel: a bounded ring in each direction, without locks.
 //!
-//! The rings hold 400 ms in each direction. [`FramePeer`] owns the backlog of the other side's audio: it hands on as much
-//! as the call has heard, or less where the other side holds its audio back. So a media thread never waits and never
-//! allocates.
+//! The rings hold 400 ms in each direction. [`FramePeer`] owns the backlog of the other side's audio: it hands on as
+//! much as the call has heard, or less where the other side holds its audio back. So a media thread never waits and
+//! never allocates.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -205,8 +205,8 @@ impl FramePeer {
         kept == pcm.len()
     }
 
-    /// Hands on at most so many samples of 16 kHz before they are heard, from `now` on: the other side holds its audio back, which
-    /// counts as arriving when it is handed on. 0 hands on none, `None` is the end of it.
+    /// Hands on at most so many samples of 16 kHz before they are heard, from `now` on: the other side holds its audio
+    /// back, which counts as arriving when it is handed on. 0 hands on none, `None` is the end of it.
     pub fn hold(&mut self, now: Time, most: Option<u64>) {
         self.most = most;
         self.hand_on(now);
@@ -241,8 +241,8 @@ impl FramePeer {
         self.at_16_khz(self.handed_on) < heard + AHEAD && self.backlog.front().is_some_and(fits)
     }
 
-    /// Drops all audio that was not heard yet. Returns false when the call cannot be told at the moment: it is told as soon as there
-    /// is room, before audio that comes later.
+    /// Drops all audio that was not heard yet. Returns false when the call cannot be told at the moment: it is told as
+    /// soon as there is room, before audio that comes later.
     pub fn clear(&mut self) -> bool {
         self.taken -= self.waiting as u64;
         self.waiting = 0;

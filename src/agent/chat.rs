@@ -1,5 +1,5 @@
-//! The sample agent in writing: a server of chat-completions requests. A request has the whole conversation, so nothing is kept
-//! between two of them.
+//! The sample agent in writing: a server of chat-completions requests. A request has the whole conversation, so nothing
+//! is kept between two of them.
 
 use std::time::Duration;
 

@@ -8,7 +8,8 @@ use crate::transport::websocket::Dialect;
 
 /// Time from connect until a first word behind a ringback tone that is not late, in milliseconds.
 const SOON_OPENING_MS: u32 = 2000;
-/// Frequencies of a ringback tone, in hertz (ITU-T E.180 supplement 2, North America), and the amplitude of each, 1 for full scale.
+/// Frequencies of a ringback tone, in hertz (ITU-T E.180 supplement 2, North America), and the amplitude of each, 1 for
+/// full scale.
 const RINGBACK: ([f64; 2], f64) = ([440.0, 480.0], 0.05);
 /// Silence before the last burst of a ringback tone, and length of that burst, in milliseconds.
 const BURST_MS: u32 = 1900;
@@ -160,7 +161,8 @@ impl Fault {
     }
 }
 
-/// Adds a ringback tone that ends where the first word begins, this long after connect: bursts with pauses of the same length.
+/// Adds a ringback tone that ends where the first word begins, this long after connect: bursts with pauses of the same
+/// length.
 fn behind_ringback(spec: &mut CallSpec, opening_ms: u32) {
     let samples = |ms: u32| (ms * PER_MS as u32) as usize;
     let (end, burst) = (samples(opening_ms), samples(BURST_MS));

@@ -1,5 +1,5 @@
-//! The agent's own record: one JSON object a line, with the time of each sample on the machine's clocks. Sides are named as the
-//! agent sees them: `agent` is itself, `caller` the other side.
+//! The agent's own record: one JSON object a line, with the time of each sample on the machine's clocks. Sides are
+//! named as the agent sees them: `agent` is itself, `caller` the other side.
 
 use std::fs::File;
 use std::io::Write;
@@ -71,7 +71,8 @@ impl CallLog {
 
     fn entry(&mut self, entry: &TimelineEntry) {
         let now = monotonic().0 as i64;
-        // Both leave the media thread in the tick that begins there (the figures of the network after its frame was sent).
+        // Both leave the media thread in the tick that begins there (the figures of the network after its frame was
+        // sent).
         match &entry.what {
             EventKind::Connected { .. } => self.began(now),
             EventKind::Network { .. } => return self.began(now - nanos(entry.sample - FRAME as i64)),

@@ -8,8 +8,8 @@ use super::Fault;
 use crate::human::Mind;
 use crate::provider::Job;
 
-// Most sentences begin with a vowel or a voiced sound: a weak first consonant is said, but hardly heard, and the agent's own
-// time of an answer would be some hundredths of a second before the one at which anybody can hear it.
+// Most sentences begin with a vowel or a voiced sound: a weak first consonant is said, but hardly heard, and the
+// agent's own time of an answer would be some hundredths of a second before the one at which anybody can hear it.
 
 /// First words of every call.
 pub const GREETING: &str = "Thank you for calling the clinic. Press one for appointments, press two for opening hours, or just \

@@ -1,5 +1,5 @@
-//! The answering side of a voice pipeline: offers over HTTP, a peer connection for each. Whoever listens for calls serves
-//! [`router`] and takes the calls from [`Offers`].
+//! The answering side of a voice pipeline: offers over HTTP, a peer connection for each. Whoever listens for calls
+//! serves [`router`] and takes the calls from [`Offers`].
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! `GET /v1/agent-stream/TOKEN`: the upgrade of an agent that opens a WebSocket to the engine (RFC 6455 4.2). The token is its
-//! credential; the route has no place in the document, since it is no request of a client of the API.
+//! `GET /v1/agent-stream/TOKEN`: the upgrade of an agent that opens a WebSocket to the engine (RFC 6455 4.2). The token
+//! is its credential; the route has no place in the document, since it is no request of a client of the API.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Sends a stored recording: whole or in part (RFC 9110 section 14), as it is or as one of its channels. It reads the file
-//! while it sends, in pieces of a fixed size. It makes no file and no sound of its own.
+//! Sends a stored recording: whole or in part (RFC 9110 section 14), as it is or as one of its channels. It reads the
+//! file while it sends, in pieces of a fixed size. It makes no file and no sound of its own.
 
 use std::io::{self, SeekFrom};
 use std::path::Path;
@@ -74,7 +74,8 @@ pub async fn send(path: &Path, view: View, kind: &'static str, headers: &HeaderM
     Ok(response)
 }
 
-/// Sends all of `file`, which may have no name, as content of type `kind`. It is made for the request, so its tag is a hash of it.
+/// Sends all of `file`, which may have no name, as content of type `kind`. It is made for the request, so its tag is a
+/// hash of it.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -119,8 +120,8 @@ enum Asked {
 }
 
 /// One byte range; several, or what is no range, is the whole.
-// Why not a crate: `headers` refuses a suffix longer than the file (RFC 9110 section 14.1.2 sends all of it), and takes `9-2`;
-// `tower-http` serves whole files, and not one channel of them.
+// Why not a crate: `headers` refuses a suffix longer than the file (RFC 9110 section 14.1.2 sends all of it), and takes
+// `9-2`; `tower-http` serves whole files, and not one channel of them.
 fn requested_range(headers: &HeaderMap, length: u64) -> Asked {
     let value = headers.get(RANGE).and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
     let Some((first, last)) = value.filter(|value| !value.contains(',')).and_then(|value| value.split_once('-')) else {

@@ -1,5 +1,5 @@
-//! One declaration a route: method, path and a handler whose types say everything else. From it come the route, the checks
-//! of path, query and body, and the operation of the OpenAPI document. No macro, no rule of the product.
+//! One declaration a route: method, path and a handler whose types say everything else. From it come the route, the
+//! checks of path, query and body, and the operation of the OpenAPI document. No macro, no rule of the product.
 
 use std::future::Future;
 use std::sync::Arc;

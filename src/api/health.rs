@@ -131,7 +131,8 @@ impl HealthCache {
         HealthCache { latest: watch::Sender::new(None), is_measuring: Arc::default(), tasks }
     }
 
-    /// Returns the latest health at the time `now_ms`. Past [`FRESH_MS`] it is measured anew in the background by `measure`.
+    /// Returns the latest health at the time `now_ms`. Past [`FRESH_MS`] it is measured anew in the background by
+    /// `measure`.
     ///
     /// # Errors
     /// The measurement ended without a value.

@@ -1,4 +1,5 @@
-//! Guards of the page: the policy of its answers, and the names of this machine under which it is shown on a loopback listener.
+//! Guards of the page: the policy of its answers, and the names of this machine under which it is shown on a loopback
+//! listener.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};

@@ -1,5 +1,5 @@
-//! HTTP: routes, reading of requests, writing of answers. Every rule of the product is the service's; a handler here parses,
-//! calls the service once and returns.
+//! HTTP: routes, reading of requests, writing of answers. Every rule of the product is the service's; a handler here
+//! parses, calls the service once and returns.
 
 pub mod audio;
 pub mod endpoint;

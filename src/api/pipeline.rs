@@ -249,8 +249,8 @@ enum Guess {
     Wrong,
 }
 
-/// Lets the refusal of a wrong key or token wait, ever longer for an address that sends many. Where many of an address wait
-/// already, the refusal is sent at once and ends the connection: others of the address need it.
+/// Lets the refusal of a wrong key or token wait, ever longer for an address that sends many. Where many of an address
+/// wait already, the refusal is sent at once and ends the connection: others of the address need it.
 async fn delay_refusal(server: &Server, parts: &Parts, mut stop: Stop) -> Stop {
     let behind_proxy = server.setup.connections.behind_proxy;
     let Some(client) = client_of(&parts.extensions, &parts.headers, behind_proxy) else { return stop };

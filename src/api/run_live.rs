@@ -1,5 +1,5 @@
-//! The changes of a run as server-sent events: first all results as they are, then each that changes, `end` after the last.
-//! Each event's id is the time of the change; `Last-Event-ID` goes on from there.
+//! The changes of a run as server-sent events: first all results as they are, then each that changes, `end` after the
+//! last. Each event's id is the time of the change; `Last-Event-ID` goes on from there.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

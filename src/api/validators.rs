@@ -1,5 +1,5 @@
-//! Entity tags of files, and the conditions that requests make with them (RFC 9110 sections 8.8.3, 13.1.2 and 13.1.5). Dates of the last
-//! change are not told, so that conditions on dates are not met.
+//! Entity tags of files, and the conditions that requests make with them (RFC 9110 sections 8.8.3, 13.1.2 and 13.1.5).
+//! Dates of the last change are not told, so that conditions on dates are not met.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

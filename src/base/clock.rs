@@ -1,4 +1,5 @@
-//! The injected sources of time, identity and randomness. The only file that reads a clock or the system's random source.
+//! The injected sources of time, identity and randomness. The only file that reads a clock or the system's random
+//! source.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -88,7 +89,8 @@ impl Clock {
         }
     }
 
-    /// Waits until somebody waits for a moment at most `within` milliseconds from now, and moves a fixed clock there. For tests.
+    /// Waits until somebody waits for a moment at most `within` milliseconds from now, and moves a fixed clock there.
+    /// For tests.
     pub async fn advance_to_wait(&self, within: i64) {
         let Clock::Fixed(still) = self else { return };
         let limit = self.now_ms() + within;

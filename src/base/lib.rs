@@ -1,5 +1,5 @@
-//! Ground of all parts that run: settings, clock, tasks, errors, and requests to addresses that users give. Knows no calls, no
-//! resources and no prompts.
+//! Ground of all parts that run: settings, clock, tasks, errors, and requests to addresses that users give. Knows no
+//! calls, no resources and no prompts.
 
 pub mod clock;
 pub mod config;

@@ -1,5 +1,5 @@
-//! The only place that starts tasks: every task has a name, belongs to a group, and its end is waited for at shutdown. And what
-//! steps back behind calls: threads and programs of lower priority.
+//! The only place that starts tasks: every task has a name, belongs to a group, and its end is waited for at shutdown.
+//! And what steps back behind calls: threads and programs of lower priority.
 
 use std::future::Future;
 
@@ -12,8 +12,8 @@ use tracing::Instrument;
 /// Whatever wakes up takes the processor from it at once, unlike from a thread of low priority. Safe between fork and
 /// exec.
 pub fn step_back() {
-    // SAFETY: a plain system call; pid = 0 is this thread, and all fields of the parameter are numbers. A refusal leaves the
-    // thread as it was.
+    // SAFETY: a plain system call; pid = 0 is this thread, and all fields of the parameter are numbers. A refusal
+    // leaves the thread as it was.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &std::mem::zeroed()) };
 }
 

@@ -80,8 +80,9 @@ Examples:
   RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer call room:wss://rooms.example --agent-name desk
   ringer call wss://agent.example/stream --dialect twilio_media_streams --username u")]
 pub struct Args {
-    /// Address to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:; or ws:// or wss://;
-    /// or pipeline:http://host:port, a voice pipeline that takes offers at /api/offer; or room:wss://host, a server of media rooms
+    /// Address to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:;
+    /// or ws:// or wss://; or pipeline:http://host:port, a voice pipeline that takes offers at /api/offer; or
+    /// room:wss://host, a server of media rooms
     #[arg(value_name = "URI", value_parser = address)]
     pub to: String,
     /// Protocol of the messages of a WebSocket [default: the engine's own]
@@ -123,7 +124,8 @@ pub struct Args {
     /// Hang up after this many seconds
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub max_seconds: u32,
-    /// Header field of the INVITE or of the upgrade request, none that the protocol writes itself; may be given several times
+    /// Header field of the INVITE or of the upgrade request, none that the protocol writes itself; may be given several
+    /// times
     #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
     pub header: Vec<(String, String)>,
     /// User of a challenge
@@ -132,8 +134,8 @@ pub struct Args {
     /// Password of a challenge; better given by the environment
     #[arg(long, env = "RINGER_SIP_PASSWORD", hide_env_values = true)]
     pub password: Option<String>,
-    /// Local address of the SIP socket, with tcp: or tls: before it where it is not UDP; commas between several [default: free
-    /// ports of the address that reaches URI]
+    /// Local address of the SIP socket, with tcp: or tls: before it where it is not UDP; commas between several
+    /// [default: free ports of the address that reaches URI]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SipListen>,
     /// Certificates of SIP over TLS.
@@ -179,7 +181,8 @@ impl From<String> for Failed {
 }
 
 impl Args {
-    /// Returns the way into the room of the call, and the room that is to be created; neither where it is not in a room.
+    /// Returns the way into the room of the call, and the room that is to be created; neither where it is not in a
+    /// room.
     fn way_into_room(&self) -> Result<(Option<RoomTarget>, Option<NewRoom>), String> {
         let Some(server) = room(&self.to) else { return Ok((None, None)) };
         let (target, new_room) = self.rooms.plan(server, &self.tls.settings()?.roots)?;
@@ -313,8 +316,8 @@ async fn enter(
     Ok(placement)
 }
 
-/// Returns what `entering` comes to, unless the command is to end before. A room that was asked for by then is waited for up to
-/// [`CREATING`], or to the next signal: one that comes after it was removed would stay.
+/// Returns what `entering` comes to, unless the command is to end before. A room that was asked for by then is waited
+/// for up to [`CREATING`], or to the next signal: one that comes after it was removed would stay.
 async fn unless_stopped(
     entering: impl Future<Output = Result<Placement, String>>,
     new_room: Option<&NewRoom>,
@@ -479,8 +482,8 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
     made.await.map(Some).map_err(|error| error.to_string())
 }
 
-/// Returns the local address from which the target is reached, with a free port, and one more for TCP: large requests go by it
-/// (RFC 3261 18.1.1), and the other side may open a connection of its own for its requests.
+/// Returns the local address from which the target is reached, with a free port, and one more for TCP: large requests
+/// go by it (RFC 3261 18.1.1), and the other side may open a connection of its own for its requests.
 pub(super) async fn local_address(target: &str) -> Result<SipListen, String> {
     if is_socket(target) || pipeline(target).is_some() || room(target).is_some() {
         // No SIP is spoken.

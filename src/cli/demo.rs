@@ -1,5 +1,5 @@
-//! `ringer demo`: a whole run on this machine, from an agent to checked results. It starts the engine and the sample agent as
-//! programs of their own and then uses the HTTP API alone.
+//! `ringer demo`: a whole run on this machine, from an agent to checked results. It starts the engine and the sample
+//! agent as programs of their own and then uses the HTTP API alone.
 
 pub mod api;
 mod call;
@@ -229,8 +229,8 @@ fn start_engine(folder: &Path, key: &str) -> Result<Program, String> {
     )
 }
 
-/// Has everybody call at once, then one after the other those with whose calls the engine did not keep up. Returns the last
-/// call of each.
+/// Has everybody call at once, then one after the other those with whose calls the engine did not keep up. Returns the
+/// last call of each.
 async fn call_all(api: &Api, agents: [&str; 2], log: &Path, quiet: bool, out: &Out) -> Result<Vec<Call>, String> {
     let mut calls = place(api, agents, &|_| true, quiet, out).await?;
     for _ in 1..MAX_ROUNDS {
@@ -285,7 +285,8 @@ async fn place(
     join_all(cast.iter().zip(&results).map(follow)).await.into_iter().collect()
 }
 
-/// Makes an agent, its simulation and the callers, and runs them. Returns the ids of the results, in the order of the callers.
+/// Makes an agent, its simulation and the callers, and runs them. Returns the ids of the results, in the order of the
+/// callers.
 async fn queue(api: &Api, agent: Value, callers: &[Caller]) -> Result<Vec<Value>, String> {
     let agent = api.post("/v1/add-agent", agent).await?["agent_id"].clone();
     let body = json!({ "agent_id": text_of(&agent), "name": "Demonstration" });

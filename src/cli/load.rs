@@ -1,5 +1,6 @@
-//! `ringer load`: many calls at once, to see what this machine carries. Each is a whole caller: noise, voice activity, digits,
-//! words now and then, a recording; only the recognizer and the synthesizer are left out, whose cost is their own.
+//! `ringer load`: many calls at once, to see what this machine carries. Each is a whole caller: noise, voice activity,
+//! digits, words now and then, a recording; only the recognizer and the synthesizer are left out, whose cost is their
+//! own.
 
 mod caller;
 mod far;
@@ -32,7 +33,8 @@ use crate::transport::sip::transfer::Forwarding;
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 10_000..=59_999;
 /// Time limit for connecting the last calls.
 const SET_UP: Duration = Duration::from_secs(10);
-/// The same in media rooms, whose agents may be started for their rooms: as long as a call waits for its agent, and somewhat more.
+/// The same in media rooms, whose agents may be started for their rooms: as long as a call waits for its agent, and
+/// somewhat more.
 const SET_UP_IN_ROOMS: Duration = Duration::from_secs(40);
 /// Time limit for a room that is being created when the command is told to end.
 const CREATING: Duration = Duration::from_secs(3);
@@ -52,8 +54,8 @@ const HANG_UP: Duration = Duration::from_secs(15);
   RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer load room:wss://rooms.example --calls 50 --agent-name desk
   RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer load room:wss://rooms.example --calls 50 --far")]
 pub struct Args {
-    /// Address to call, as of `ringer call` [default: a far side that is started for it]. Of a server of media rooms each call has
-    /// a room of its own; all are removed at the end
+    /// Address to call, as of `ringer call` [default: a far side that is started for it]. Of a server of media rooms
+    /// each call has a room of its own; all are removed at the end
     #[arg(value_name = "URI", value_parser = address, conflicts_with = "to")]
     pub address: Option<String>,
     /// The same address as a flag
@@ -152,7 +154,8 @@ impl Args {
     }
 }
 
-/// Makes the calls and prints the report; 0 when all calls were connected and stayed up, and were as punctual as was asked.
+/// Makes the calls and prints the report; 0 when all calls were connected and stayed up, and were as punctual as was
+/// asked.
 pub async fn run(args: Args) -> ExitCode {
     if args.far_side {
         return match args.over() {

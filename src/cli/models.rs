@@ -1,4 +1,5 @@
-//! `ringer models`: neural models of speech on this machine, each in a folder of its own. The only way by which one comes here.
+//! `ringer models`: neural models of speech on this machine, each in a folder of its own. The only way by which one
+//! comes here.
 
 mod archive;
 mod check;

@@ -1,5 +1,5 @@
-//! Standard output, which may be gone before the work is done (`ringer call ... | head -2`). That is no panic: nothing more is
-//! printed, who works long is told so that it ends in order, and the exit code says it.
+//! Standard output, which may be gone before the work is done (`ringer call ... | head -2`). That is no panic: nothing
+//! more is printed, who works long is told so that it ends in order, and the exit code says it.
 
 use std::fmt::Display;
 use std::io::{Error, ErrorKind, Write};

@@ -375,7 +375,8 @@ fn start(args: &Args, plan: &Plan, config: &Config, work: &std::path::Path) -> R
         // All of its clients are this run.
         ("RINGER_SERVER_MAX_CONNECTIONS_PER_ADDRESS", "1000000"),
     ];
-    // The engine's data are its own, the models are those of all commands. Calls in virtual time are spoken without them.
+    // The engine's data are its own, the models are those of all commands. Calls in virtual time are spoken without
+    // them.
     let models = local::models_of(config);
     if !args.sim {
         env.push(("RINGER_SPEECH_MODELS", &models));
@@ -437,7 +438,8 @@ async fn calls(
     Ok(Ended { calls, interrupted, late })
 }
 
-/// Makes the calls of all suites, in the order of the files; each that is over is in `played`, whatever becomes of the others.
+/// Makes the calls of all suites, in the order of the files; each that is over is in `played`, whatever becomes of the
+/// others.
 async fn all(
     args: &Args,
     plan: &Plan,

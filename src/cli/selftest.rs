@@ -1,4 +1,5 @@
-//! `ringer selftest`: faults that the sample agent has on purpose, against what the checks say of them, in virtual or in real time.
+//! `ringer selftest`: faults that the sample agent has on purpose, against what the checks say of them, in virtual or
+//! in real time.
 
 mod plans;
 
@@ -88,8 +89,8 @@ struct Agent {
     plans: Vec<Plan>,
 }
 
-/// Returns the agents: each fault with the suite that should find it and, over SIP, the one that should not, and those without a
-/// fault.
+/// Returns the agents: each fault with the suite that should find it and, over SIP, the one that should not, and those
+/// without a fault.
 fn agents(faults: &[Fault], is_real: bool) -> Vec<Agent> {
     let planted =
         || faults.iter().flat_map(|fault| channels(*fault, is_real).iter().map(move |channel| (*fault, *channel)));
@@ -195,7 +196,8 @@ impl Counted {
         self.finding.iter().map(|(_, tally)| tally.calls - tally.failed - tally.unknown).sum()
     }
 
-    /// Returns passed where the checks found what was planted, failed where they did not, unknown where too little was told.
+    /// Returns passed where the checks found what was planted, failed where they did not, unknown where too little was
+    /// told.
     fn verdict(&self) -> Verdict {
         let (found, missed, alarms) = (self.count_found(), self.count_missed(), self.false_alarms());
         let (untold, calls) = self.count_charged();
@@ -472,8 +474,8 @@ mod tests {
         }
     }
 
-    /// Verdict on calls of which so many found the planted fault, missed it, and told nothing; of those without a fault, so many were
-    /// charged, and so many told nothing.
+    /// Verdict on calls of which so many found the planted fault, missed it, and told nothing; of those without a
+    /// fault, so many were charged, and so many told nothing.
     fn verdict_of(planted: [u64; 3], clean: [u64; 2]) -> Verdict {
         let tally = |failed, unknown, calls| Tally { calls, failed, unknown, reason: String::new() };
         let [found, missed, untold] = planted;

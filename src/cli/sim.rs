@@ -1,4 +1,5 @@
-//! `ringer sim`: calls to the sample agent in virtual time, over a network from a seed. The same seed gives the same bytes.
+//! `ringer sim`: calls to the sample agent in virtual time, over a network from a seed. The same seed gives the same
+//! bytes.
 
 pub mod drawn;
 pub mod script;
@@ -58,12 +59,12 @@ pub struct Args {
     #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = OWN, value_parser = kind,
           conflicts_with_all = ["script", "codec"])]
     pub websocket: Option<Protocol>,
-    /// Draw codec, network, manner, line, digits and failures of each call from its seed; of the flags below only `--out` and
-    /// `--json` then count
+    /// Draw codec, network, manner, line, digits and failures of each call from its seed; of the flags below only
+    /// `--out` and `--json` then count
     #[arg(long)]
     pub drawn: bool,
-    /// Play this file, which tells what both sides and the network do and what is expected; it is an error when that is not met.
-    /// Of the flags below only `--out` and `--json` then count
+    /// Play this file, which tells what both sides and the network do and what is expected; it is an error when that is
+    /// not met. Of the flags below only `--out` and `--json` then count
     #[arg(long, value_name = "FILE", conflicts_with = "drawn")]
     pub script: Option<PathBuf>,
     /// Intent of the caller, in sentences that it can say
@@ -97,7 +98,8 @@ pub struct Args {
     /// No call lasts longer
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub max_seconds: u32,
-    /// Write recording.wav, timeline.json, sip.log or websocket.log, and early_media.wav where there was any, of each side below this folder
+    /// Write recording.wav, timeline.json, sip.log or websocket.log, and early_media.wav where there was any, of each
+    /// side below this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Least speed, in times of real time by the CPU time of this process; less is an error
@@ -108,8 +110,8 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Runs the calls; 0 when all were connected, kept the engine's own rules and, run twice, were equal, and were as fast as was asked.
-/// Calls of a script need not be connected, and have to meet its expectations.
+/// Runs the calls; 0 when all were connected, kept the engine's own rules and, run twice, were equal, and were as fast
+/// as was asked. Calls of a script need not be connected, and have to meet its expectations.
 pub async fn run(args: Args) -> ExitCode {
     let ran = tokio::task::spawn_blocking(move || {
         let out = Out::standard();

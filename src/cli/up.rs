@@ -55,7 +55,8 @@ pub struct Args {
     /// Address of the HTTP API [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Address of the SIP socket: UDP, or with udp:, tcp: or tls: before it; commas between several [default: 127.0.0.1:5060]
+    /// Address of the SIP socket: UDP, or with udp:, tcp: or tls: before it; commas between several
+    /// [default: 127.0.0.1:5060]
     #[arg(long, value_name = "ADDRESS")]
     pub sip: Option<SipListen>,
     /// Ports for RTP and RTCP [default: 20000-29999]
@@ -316,7 +317,8 @@ impl House {
     }
 }
 
-/// Returns the URN of this installation, which registrars know it by after a restart, too (RFC 5626 4.1). It is kept in the data folder.
+/// Returns the URN of this installation, which registrars know it by after a restart, too (RFC 5626 4.1). It is kept in
+/// the data folder.
 async fn installation(data: &Path) -> Result<String, String> {
     let path = data.join(INSTALLATION);
     let named = |error: std::io::Error| format!("{}: {error}", path.display());
@@ -344,7 +346,8 @@ fn part(status: Status) -> Part {
     }
 }
 
-/// Makes sure that there is a key: where there is none, the one that was given, else a new one, which is shown this once.
+/// Makes sure that there is a key: where there is none, the one that was given, else a new one, which is shown this
+/// once.
 async fn admit_somebody(service: &Service, config: &Config, out: &Out) -> crate::error::Result<()> {
     match &config.bootstrap_key {
         Some(key) if !service.library().has_keys().await? => {

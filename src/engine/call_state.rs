@@ -1,4 +1,5 @@
-//! State of a live call that does not depend on its channel: place on a media thread, effects, files, and moments of the call.
+//! State of a live call that does not depend on its channel: place on a media thread, effects, files, and moments of
+//! the call.
 
 mod closing;
 mod files;

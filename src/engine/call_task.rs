@@ -1,4 +1,5 @@
-//! The task beside a live call: it carries out effects, follows the channel, keeps the journal, and at the end says what is left.
+//! The task beside a live call: it carries out effects, follows the channel, keeps the journal, and at the end says
+//! what is left.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,11 +1,11 @@
-//! A text conversation between a Digital Human and an agent: whose turn it is, what is answered, when it is over. Pure: it
-//! knows no clock, network or store. A driver feeds it what happened and when, and carries out what it asks for.
+//! A text conversation between a Digital Human and an agent: whose turn it is, what is answered, when it is over. Pure:
+//! it knows no clock, network or store. A driver feeds it what happened and when, and carries out what it asks for.
 //!
-//! `handle(now, input)`, then `poll` until `None`; `due` tells when it wants a [`Input::Tick`]. Times are milliseconds of the
-//! driver's clock. The conversation's own time begins (0) with its first message, of whichever side.
+//! `handle(now, input)`, then `poll` until `None`; `due` tells when it wants a [`Input::Tick`]. Times are milliseconds
+//! of the driver's clock. The conversation's own time begins (0) with its first message, of whichever side.
 //!
-//! Each turn of the agent is answered by at most one message, in order. A turn that comes while an answer is thought of, or is
-//! on its way, waits.
+//! Each turn of the agent is answered by at most one message, in order. A turn that comes while an answer is thought
+//! of, or is on its way, waits.
 
 mod follow;
 mod timing;
@@ -116,8 +116,8 @@ pub enum Input {
     },
     /// The response to the message that was sent is told whole.
     Settled,
-    /// An attempt to send the message failed, and another one follows; error code and explanation. `None`: the agent took it, and did
-    /// not answer.
+    /// An attempt to send the message failed, and another one follows; error code and explanation. `None`: the agent
+    /// took it, and did not answer.
     Troubled(Option<(&'static str, String)>),
     /// The message cannot be sent.
     NotSent {
@@ -198,7 +198,8 @@ enum Doing {
         answer: Answer,
         trouble: Option<(&'static str, String)>,
     },
-    /// The last message was taken, and what comes in answer to it is awaited: until then; `None`: until [`Input::Settled`].
+    /// The last message was taken, and what comes in answer to it is awaited: until then; `None`: until
+    /// [`Input::Settled`].
     Ending {
         reason: EndReason,
         until: Option<i64>,

@@ -1,5 +1,5 @@
-//! The question whether a call may go on to an address that the other side names: by a redirect (RFC 3261 8.1.3.4), or by a
-//! transfer (RFC 3515). The engine asks, and whoever counts what is dialled answers.
+//! The question whether a call may go on to an address that the other side names: by a redirect (RFC 3261 8.1.3.4), or
+//! by a transfer (RFC 3515). The engine asks, and whoever counts what is dialled answers.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -32,7 +32,8 @@ impl DialGate {
         DialGate(Arc::new(ask))
     }
 
-    /// Admits an address that `hops` lead to, which is then to be dialled at once, and counts it until the call is over.
+    /// Admits an address that `hops` lead to, which is then to be dialled at once, and counts it until the call is
+    /// over.
     ///
     /// # Errors
     /// Why it may not be dialled, without the address.

@@ -1,6 +1,6 @@
 //! Places calls: `place(Placement) -> CallHandle`. The engine knows no SQL, no HTTP and no resources; it drives
-//! `ringer_media::call::Call` by sockets and threads (`live`), or in virtual time (`sim`). What is written instead of spoken is
-//! a `dialogue`.
+//! `ringer_media::call::Call` by sockets and threads (`live`), or in virtual time (`sim`). What is written instead of
+//! spoken is a `dialogue`.
 
 mod call_state;
 mod call_task;
@@ -123,7 +123,8 @@ pub struct CallReport {
     pub ended_at_ms: i64,
     /// The other side and the way to it.
     pub peer: PeerInfo,
-    /// Things that a user of the result should know (no recognizer for the language, recording folder not writable, ...).
+    /// Things that a user of the result should know (no recognizer for the language, recording folder not writable,
+    /// ...).
     pub warnings: Vec<String>,
     /// The mind that spoke.
     pub speaker: String,

@@ -1,5 +1,5 @@
-//! A call that tells in steps where an agent is lost: its address is resolved, it is connected to, it answers, it makes a sound. Then
-//! the call is hung up. It keeps nothing.
+//! A call that tells in steps where an agent is lost: its address is resolved, it is connected to, it answers, it makes
+//! a sound. Then the call is hung up. It keeps nothing.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,7 +27,8 @@ pub const SOUND: Duration = Duration::from_secs(15);
 /// Longest time in which a call that is hung up has to end.
 const HANGING_UP: Duration = Duration::from_secs(20);
 
-/// Final SIP responses of an agent that was reached and does not take the call (RFC 3261 21.4.18, 21.4.24, 21.4.25, 21.6.1, 21.6.2).
+/// Final SIP responses of an agent that was reached and does not take the call (RFC 3261 21.4.18, 21.4.24, 21.4.25,
+/// 21.6.1, 21.6.2).
 const DECLINES: [u16; 5] = [480, 486, 487, 600, 603];
 
 /// Names of the steps, in their order.

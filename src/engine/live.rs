@@ -120,7 +120,8 @@ impl Engine {
         };
         let (services, inner) = (Arc::new(services), Arc::new(inner));
         for (at, from_shard) in messages.into_iter().enumerate() {
-            // SAFETY: the wake owns its descriptor and closes it only when the last Arc, of which AsyncFd holds one, is gone.
+            // SAFETY: the wake owns its descriptor and closes it only when the last Arc, of which AsyncFd holds one, is
+            // gone.
             let wake = timed::enter(|| unsafe { AsyncFd::register(services.shards[at].shared.wake.clone()) })?;
             // These threads outlive engines: the task must not hold one that nobody has stopped.
             let (tasks, engine) = (services.tasks.clone(), Arc::downgrade(&services));
@@ -275,7 +276,8 @@ impl Engine {
         spec
     }
 
-    /// Begins a call on a media thread, and the task of its connections. Returns true where the call's task moves audio, and that task.
+    /// Begins a call on a media thread, and the task of its connections. Returns true where the call's task moves
+    /// audio, and that task.
     fn start_call(&self, opening: Opening, placement: Placement) -> (bool, Box<CallTask>, CallHandle) {
         let Opening { no, permit, channel, media, handshakes, carrier, moves_audio } = opening;
         let (messages, from_shard) = mpsc::channel(MESSAGES);

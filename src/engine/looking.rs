@@ -33,7 +33,8 @@ pub(super) async fn find(host: &str, guard: &Guard) -> Found {
 pub(super) struct Looking(Option<BoxFuture<'static, Found>>);
 
 impl Looking {
-    /// Begins to look `host` up, as far as `guard` lets media go there, for 5 s at most. What was looked up before is given up.
+    /// Begins to look `host` up, as far as `guard` lets media go there, for 5 s at most. What was looked up before is
+    /// given up.
     pub fn begin(&mut self, host: String, guard: Guard) {
         self.0 = Some(Box::pin(async move { find(&host, &guard).await }));
     }

@@ -1,5 +1,6 @@
-//! Background noise loops: made once per kind, language and seed, kept in memory for all calls, and on disk for the next start.
-//! The people of a place speak the call's language, by the engine's synthesizer; where nobody can say it, speech is imitated.
+//! Background noise loops: made once per kind, language and seed, kept in memory for all calls, and on disk for the
+//! next start. The people of a place speak the call's language, by the engine's synthesizer; where nobody can say it,
+//! speech is imitated.
 //!
 //! A loop is 1.9 MB and is scaled while mixing, since its level depends on the negotiated codec. Voices are made when
 //! no call runs, at the latest after twenty calls. Making twelve people speak takes 4 s of a processor, and beside
@@ -63,7 +64,8 @@ struct Asked {
     failure: Option<String>,
 }
 
-/// A loop, and the gains (narrow, wide) at which it is as loud as speech: measuring them takes longer than setting up a call.
+/// A loop, and the gains (narrow, wide) at which it is as loud as speech: measuring them takes longer than setting up a
+/// call.
 #[derive(Clone, Debug)]
 struct Bed {
     pcm: Arc<[i16]>,
@@ -125,8 +127,8 @@ impl NoiseBeds {
         }
     }
 
-    /// Makes the loop that [`NoiseBeds::with_voices`] gives, unless it is there: seconds, mostly of the synthesizer's. A failure is the
-    /// synthesizer's.
+    /// Makes the loop that [`NoiseBeds::with_voices`] gives, unless it is there: seconds, mostly of the synthesizer's.
+    /// A failure is the synthesizer's.
     ///
     /// # Errors
     /// `no_talk_for_language`, and those of the synthesizer.
@@ -186,8 +188,8 @@ impl NoiseBeds {
         format!("background_noise: its voices are imitated and say no words: {why}")
     }
 
-    /// Makes in the background what calls have asked for, when no call is running (`idle`): making it takes seconds of the
-    /// processor. What many calls have asked for is made beside them.
+    /// Makes in the background what calls have asked for, when no call is running (`idle`): making it takes seconds of
+    /// the processor. What many calls have asked for is made beside them.
     ///
     /// Runs where tasks can be started.
     pub fn make_asked(self: &Arc<Self>, synthesizer: &Arc<dyn Synthesizer>, idle: bool) {

@@ -8,8 +8,8 @@ pub fn sleep_until(deadline: Time) {
         tv_sec: (deadline.0 / 1_000_000_000) as libc::time_t,
         tv_nsec: (deadline.0 % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: `at` is a valid timespec that outlives the call; an absolute sleep needs no remainder. A signal only ends it
-    // early, and then the same deadline is slept for again.
+    // SAFETY: `at` is a valid timespec that outlives the call; an absolute sleep needs no remainder. A signal only ends
+    // it early, and then the same deadline is slept for again.
     unsafe {
         while libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut())
             == libc::EINTR
@@ -22,7 +22,8 @@ pub const MEDIA_PRIORITY: i32 = 10;
 /// Real-time priority of threads that carry messages and frames of channels.
 pub const CHANNEL_PRIORITY: i32 = 5;
 
-/// Gives this thread a timer slack of 1 ns, and real-time scheduling where the machine allows it; a refusal changes nothing.
+/// Gives this thread a timer slack of 1 ns, and real-time scheduling where the machine allows it; a refusal changes
+/// nothing.
 pub fn prefer_timing(priority: i32) {
     // SAFETY: both calls take plain values and concern this thread only.
     unsafe {

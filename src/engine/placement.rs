@@ -69,8 +69,8 @@ pub fn host_and_port(url: &str) -> Option<String> {
 }
 
 impl Destination {
-    /// Returns host and port of the address that is called, `HOST:PORT`, without any credentials; `None` where nobody is called, or
-    /// where the address is none.
+    /// Returns host and port of the address that is called, `HOST:PORT`, without any credentials; `None` where nobody
+    /// is called, or where the address is none.
     pub fn address(&self) -> Option<String> {
         match self {
             Destination::Sip(dial) => {
@@ -104,7 +104,8 @@ impl Destination {
         }
     }
 
-    /// Returns the way in which digits reach the other side, where the channel decides it; `None`: the agent's settings do.
+    /// Returns the way in which digits reach the other side, where the channel decides it; `None`: the agent's settings
+    /// do.
     pub fn digit_method(&self) -> Option<DtmfMethod> {
         match self {
             Destination::WebSocket(dial) | Destination::Incoming(Answering { websocket: Some(dial), .. }) => {
@@ -137,8 +138,9 @@ impl Destination {
         *guard = Some(wanted);
     }
 
-    /// Returns the INVITE to the target of a transfer with the offer `sdp`: by whom and with what the call itself was made. Credentials
-    /// and the terms of a trunk are for the hosts that were dialled alone. `None` where the target has no hop.
+    /// Returns the INVITE to the target of a transfer with the offer `sdp`: by whom and with what the call itself was
+    /// made. Credentials and the terms of a trunk are for the hosts that were dialled alone. `None` where the target
+    /// has no hop.
     pub(super) fn invite_target(&self, call: &TargetCall, sdp: String) -> Option<Invite> {
         let mut dial = match self {
             Destination::Sip(dial) => dial.clone(),
@@ -270,7 +272,8 @@ impl SipDial {
         Uri::parse(proxy).map(Address::from).map_err(malformed)
     }
 
-    /// Returns the INVITE to `target` with the offer `sdp`, sent to the first of `hops` that takes it; `None` without any.
+    /// Returns the INVITE to `target` with the offer `sdp`, sent to the first of `hops` that takes it; `None` without
+    /// any.
     pub(super) fn invite(&self, target: Uri, hops: Vec<Hop>, sdp: String) -> Option<Invite> {
         let TrunkTerms { proxy, from_user, from_host, from_display } =
             self.trunk.as_deref().cloned().unwrap_or_default();
@@ -445,7 +448,8 @@ pub struct Placement {
     pub voice: Option<Voice>,
     /// Language of the recognizer.
     pub language: String,
-    /// The other side's language is spoken as soon as it is known, by the voice nearest to this one; `language` is where it begins.
+    /// The other side's language is spoken as soon as it is known, by the voice nearest to this one; `language` is
+    /// where it begins.
     pub follows: Option<VoiceWanted>,
     /// Bias words of the recognizer.
     pub keyterms: Vec<String>,

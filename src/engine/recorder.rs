@@ -302,8 +302,8 @@ pub(super) fn cut(path: &Path, layout: Layout, samples: u64) -> std::io::Result<
     Ok(())
 }
 
-/// Makes a file whole whose writing broke off: its header states the samples that are there. Returns their number in each channel;
-/// `None` if there are none.
+/// Makes a file whole whose writing broke off: its header states the samples that are there. Returns their number in
+/// each channel; `None` if there are none.
 pub(super) fn keep_part(path: &Path, layout: Layout) -> Option<u64> {
     let file = File::options().write(true).open(path).ok()?;
     let frame = 2 * u64::from(layout.channels());

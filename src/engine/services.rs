@@ -99,7 +99,8 @@ impl CallServices {
         }
     }
 
-    /// Returns the offer to the target of a transfer at a media port: codec and encryption in use, with keys of its own.
+    /// Returns the offer to the target of a transfer at a media port: codec and encryption in use, with keys of its
+    /// own.
     pub fn target_offer(&self, call: &TargetCall, port: u16, no: CallNo) -> String {
         let plain = sdp::offer(&[call.media.codec], self.sip.local().ip(), port, no.0);
         let offer = match call.media {

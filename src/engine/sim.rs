@@ -1,13 +1,16 @@
-//! Calls in virtual time: a caller and an agent, each a SIP endpoint and a Call as on real sockets, with a network from a seed
-//! between them. Nothing here waits: time goes from one thing that happens to the next. The same [`Sim`] gives the same bytes.
+//! Calls in virtual time: a caller and an agent, each a SIP endpoint and a Call as on real sockets, with a network from
+//! a seed between them. Nothing here waits: time goes from one thing that happens to the next. The same [`Sim`] gives
+//! the same bytes.
 //!
-//! What real calls take from the outside is drawn here: how long thinking and speaking take, when the other side answers. What
-//! a side hears is told by the other side's own words, as far as they were said by then (`hearing`): turn-taking is real, mishearing
-//! is not.
+//! What real calls take from the outside is drawn here: how long thinking and speaking take, when the other side
+//! answers. What a side hears is told by the other side's own words, as far as they were said by then (`hearing`):
+//! turn-taking is real, mishearing is not.
 //!
-//! A call over a WebSocket has the port of real ones on both sides, and streams of bytes between them in place of the network (`stream`).
+//! A call over a WebSocket has the port of real ones on both sides, and streams of bytes between them in place of the
+//! network (`stream`).
 //!
-//! A [`script::Script`] has the sides and the network do what a conversation does not: early media, hold, re-INVITE, redirects, transfers.
+//! A [`script::Script`] has the sides and the network do what a conversation does not: early media, hold, re-INVITE,
+//! redirects, transfers.
 
 mod hearing;
 mod host;
@@ -33,7 +36,8 @@ use self::script::Script;
 use self::stream::Streams;
 use super::{Destination, Placement, TimelineEntry};
 
-/// SIP addresses of the two sides, of the proxy and of the target of transfers: from the range for documentation (RFC 5737).
+/// SIP addresses of the two sides, of the proxy and of the target of transfers: from the range for documentation (RFC
+/// 5737).
 const CALLER: SocketAddr = sip_address(1);
 const AGENT: SocketAddr = sip_address(2);
 const PROXY: SocketAddr = sip_address(3);
@@ -54,7 +58,8 @@ pub struct Sim {
     pub network: NetemSpec,
     /// The network becomes this one at a time after the INVITE.
     pub then: Option<(Duration, NetemSpec)>,
-    /// The calling side: by SIP, or over a WebSocket where that is its destination, and the agent's terms have one. `folder` is not used: what it would hold is in the report.
+    /// The calling side: by SIP, or over a WebSocket where that is its destination, and the agent's terms have one.
+    /// `folder` is not used: what it would hold is in the report.
     pub caller: Placement,
     /// Called side; its `dial` is not used.
     pub agent: Placement,

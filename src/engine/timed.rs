@@ -1,5 +1,5 @@
-//! The tasks of channels whose audio passes through sockets of the runtime: they run on threads of their own with real-time scheduling,
-//! below the media threads and before everything else.
+//! The tasks of channels whose audio passes through sockets of the runtime: they run on threads of their own with
+//! real-time scheduling, below the media threads and before everything else.
 
 use std::future::Future;
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! A call's journal: every event with its number. Where the call has a folder they are in `timeline.jsonl`, as they happen, and
-//! nowhere else; else in memory.
+//! A call's journal: every event with its number. Where the call has a folder they are in `timeline.jsonl`, as they
+//! happen, and nowhere else; else in memory.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -15,8 +15,8 @@ const WAITING: usize = 1024;
 /// Bytes for which room is kept once they are written; one event may have more.
 const ROOM: usize = 4 * WAITING;
 
-/// Moves what lies behind the end of a call to it: the other side had left by then, which was believed later. Words of this side that
-/// began behind the end are taken out, with everything else of this side. `timeline` is in order.
+/// Moves what lies behind the end of a call to it: the other side had left by then, which was believed later. Words of
+/// this side that began behind the end are taken out, with everything else of this side. `timeline` is in order.
 pub(super) fn cut_behind_end(timeline: &mut Vec<TimelineEntry>) {
     let is_end = |entry: &&TimelineEntry| matches!(entry.reading(), EventKind::Ended { .. });
     let Some(end) = timeline.iter().find(is_end).map(|entry| entry.sample) else { return };

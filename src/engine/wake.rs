@@ -31,7 +31,8 @@ impl Wake {
     pub fn ring_if_needed(&self) {
         if self.marked.swap(false, Ordering::AcqRel) {
             let one: u64 = 1;
-            // SAFETY: writes 8 bytes of a u64 that outlives the call; a full counter means that the reader is awake anyway.
+            // SAFETY: writes 8 bytes of a u64 that outlives the call; a full counter means that the reader is awake
+            // anyway.
             unsafe { libc::write(self.fd.as_raw_fd(), (&raw const one).cast(), 8) };
         }
     }

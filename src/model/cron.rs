@@ -3,8 +3,9 @@
 //! Each field is a list of numbers, ranges and steps; months and days of the week also by their first three letters.
 //! When neither kind of days is an asterisk, a match of one of them is enough (POSIX crontab).
 
-// Why not a crate: `croner` takes `*,5` for a limit on days, where each day must fit as for `*`. It also reads what is refused here
-// (`@daily`, `L`, `?`, `5#2`, `1,,2`, `+1`, names of months in any field), so that a second reader would have to stand before it.
+// Why not a crate: `croner` takes `*,5` for a limit on days, where each day must fit as for `*`. It also reads what is
+// refused here (`@daily`, `L`, `?`, `5#2`, `1,,2`, `+1`, names of months in any field), so that a second reader would
+// have to stand before it.
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Time};

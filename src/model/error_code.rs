@@ -46,7 +46,8 @@ macro_rules! of_platform {
     };
 }
 
-/// Declares the codes: variant, code, first status, owner; then, after the prefix of any platform, the faults of platforms.
+/// Declares the codes: variant, code, first status, owner; then, after the prefix of any platform, the faults of
+/// platforms.
 macro_rules! codes {
     (
         { $($variant:ident = $code:literal: $status:ident, $owner:ident;)+ }
@@ -111,7 +112,8 @@ macro_rules! codes {
                 }
             }
 
-            /// Returns who has to act. A code that this release does not know is the engine's, unless it names a setting that is missing.
+            /// Returns who has to act. A code that this release does not know is the engine's, unless it names a
+            /// setting that is missing.
             pub fn owner(&self) -> Owner {
                 match self {
                     $(ErrorCode::$variant => $owner,)+

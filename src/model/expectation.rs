@@ -35,8 +35,8 @@ words! {
     Role { Agent = "AGENT", User = "USER" }
 }
 
-/// One expectation of a conversation. Exactly one of `metric`, `heard`, `not_heard`, `tool`, `ended_by`, `dtmf_received`,
-/// `meaning` and `event` is set.
+/// One expectation of a conversation. Exactly one of `metric`, `heard`, `not_heard`, `tool`, `ended_by`,
+/// `dtmf_received`, `meaning` and `event` is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
     /// Name of a built-in metric, or of a custom one, whose value has to be within `at_least` and `at_most`.
@@ -64,15 +64,16 @@ pub struct Expectation {
     /// Members that the call's parameters must contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Object>,
-    /// Characters of values of `args` that a file has without quotes, by JSON Pointer (RFC 6901), like `/who/phone`. A text of the
-    /// call is compared with these, a number with the value.
+    /// Characters of values of `args` that a file has without quotes, by JSON Pointer (RFC 6901), like `/who/phone`. A
+    /// text of the call is compared with these, a number with the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args_as_written: Option<Object>,
     /// Number of such calls, exactly; null: at least one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub times: Option<i64>,
-    /// Milliseconds from the end of the Digital Human's last words before it within which the call has to come; others do not count.
+    /// Milliseconds from the end of the Digital Human's last words before it within which the call has to come; others
+    /// do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub within_ms: Option<i64>,

@@ -16,7 +16,8 @@ const NOT_KEPT: &str = "UNKNOWN";
 
 static KEPT: RwLock<BTreeSet<&'static str>> = RwLock::new(BTreeSet::new());
 
-/// A word that this release does not know. It is copied like the words that are known: its text lives as long as the process.
+/// A word that this release does not know. It is copied like the words that are known: its text lives as long as the
+/// process.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unknown(&'static str);
 

@@ -2,15 +2,15 @@
 //! (`...Record`). The schemas that schemars derives from a Spec serve validation, the API description and storage
 //! alike.
 //!
-//! No IO, no axum, no sqlx. Schema words beyond JSON Schema: `x-id` marks a string id that may also arrive as an integer,
-//! `x-number-or-uuid` a path segment that is either.
+//! No IO, no axum, no sqlx. Schema words beyond JSON Schema: `x-id` marks a string id that may also arrive as an
+//! integer, `x-number-or-uuid` a path segment that is either.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// Declares an enum of fixed words: variants, wire words, `as_str`, `parse`, and a default where one is named. One that is `kept`
-/// has a last variant for the words of other releases, which are read and written as they stand.
+/// Declares an enum of fixed words: variants, wire words, `as_str`, `parse`, and a default where one is named. One that
+/// is `kept` has a last variant for the words of other releases, which are read and written as they stand.
 macro_rules! words {
     ($(#[$doc:meta])* kept $name:ident { $($variant:ident = $word:literal),+ $(,)? } $(default $default:ident)?) => {
         $(#[$doc])*

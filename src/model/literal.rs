@@ -1,5 +1,5 @@
-//! Values as the texts of tags that are none: in the words that callers know from the validators they come from, `None`, `True`
-//! and `{'a': [1.5]}`.
+//! Values as the texts of tags that are none: in the words that callers know from the validators they come from,
+//! `None`, `True` and `{'a': [1.5]}`.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,8 @@
-//! A partial update: the fields of a spec that were given, apart from those that were not. Absent and null stay different.
+//! A partial update: the fields of a spec that were given, apart from those that were not. Absent and null stay
+//! different.
 //!
-//! The validation has already replaced null by its meaning for the field. That is null for a nullable field, empty for a
-//! collection, and absent for a name, mode, type, number or flag.
+//! The validation has already replaced null by its meaning for the field. That is null for a nullable field, empty for
+//! a collection, and absent for a name, mode, type, number or flag.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;

@@ -287,8 +287,8 @@ impl ResultBody {
         self.metrics.iter().find(|metric| metric.name == name).map(|metric| &metric.value)
     }
 
-    /// True if the conversation broke off, or never began, by a fault of this side or by a setting that is missing, or if the
-    /// agent's audio has another rate than was agreed on: nothing is known of the agent then.
+    /// True if the conversation broke off, or never began, by a fault of this side or by a setting that is missing, or
+    /// if the agent's audio has another rate than was agreed on: nothing is known of the agent then.
     pub fn is_own_failure(&self) -> bool {
         self.error_owner.is_some_and(Owner::is_own)
             || self.error_code.as_ref().is_some_and(ErrorCode::names_missing_setting)

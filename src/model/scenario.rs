@@ -26,7 +26,8 @@ pub struct Definition {
     pub others: Object,
 }
 
-/// An object that is given for a graph. The rules of a graph begin with its members' types, so that the walker leaves them.
+/// An object that is given for a graph. The rules of a graph begin with its members' types, so that the walker leaves
+/// them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct GivenDefinition(pub Object);

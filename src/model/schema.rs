@@ -1,6 +1,7 @@
-//! JSON Schema (2020-12, as derived from the model's structs) compiled into a tree that `validate` walks. Compiled once at
-//! start: no reference is resolved and no expression is built while a request is read. It understands what the derive
-//! writes and marks of its own (`ALIASES`, `PATCH`, `ID`, `PLAIN`, `NUMBER_OR_UUID`, `NEEDS`, `OPEN`, `UNLESS`), not every JSON Schema.
+//! JSON Schema (2020-12, as derived from the model's structs) compiled into a tree that `validate` walks. Compiled once
+//! at start: no reference is resolved and no expression is built while a request is read. It understands what the
+//! derive writes and marks of its own (`ALIASES`, `PATCH`, `ID`, `PLAIN`, `NUMBER_OR_UUID`, `NEEDS`, `OPEN`, `UNLESS`),
+//! not every JSON Schema.
 
 use std::borrow::Cow;
 
@@ -84,7 +85,8 @@ pub enum Kind {
     Map(Box<Node>),
     /// An object whose members, each of the type inside, are judged as a whole elsewhere.
     Open(Box<Node>),
-    /// An object whose kind is told by the field `tag`; `expected` lists all tags, `default` is the one of an object without.
+    /// An object whose kind is told by the field `tag`; `expected` lists all tags, `default` is the one of an object
+    /// without.
     Tagged { tag: String, members: Vec<(String, Node)>, expected: String, default: Option<String> },
     /// A union whose members are told apart by trying them.
     Plain(Vec<(String, Node)>),
@@ -170,8 +172,8 @@ impl Node {
         Compiler { definitions }.node(schema, 0)
     }
 
-    /// True for an object that declares no field at all: such a source is not read. One that may be absent is: what is sent
-    /// has to be an object.
+    /// True for an object that declares no field at all: such a source is not read. One that may be absent is: what is
+    /// sent has to be an object.
     pub fn is_nothing(&self) -> bool {
         !self.nullable && matches!(&self.kind, Kind::Fields(fields, None) if fields.is_empty())
     }

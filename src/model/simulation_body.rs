@@ -1,4 +1,5 @@
-//! Bodies for simulations. A field may stand in the body, or under `settings` as a record has it; `type` is taken as it is read.
+//! Bodies for simulations. A field may stand in the body, or under `settings` as a record has it; `type` is taken as it
+//! is read.
 
 use std::borrow::Cow;
 
@@ -28,8 +29,8 @@ pub type NewSimulation = SimulationBody<SimulationSpec>;
 pub type SimulationChange = SimulationBody<Patch<SimulationSpec>>;
 
 impl<T> SimulationBody<T> {
-    /// Returns the given fields of a [`SimulationSpec`], beside one another. A member of the body goes before one of `settings`;
-    /// `type: parallel` removes the limit.
+    /// Returns the given fields of a [`SimulationSpec`], beside one another. A member of the body goes before one of
+    /// `settings`; `type: parallel` removes the limit.
     ///
     /// # Errors
     /// [`PARALLEL_WITH_LIMIT`].

@@ -49,8 +49,8 @@ impl ResultStatus {
         self.is_early() || self == S::Running
     }
 
-    /// True when a result may change from this state to `to`. One in a state that this release does not know stays in it: the
-    /// release that knows the state goes on with it.
+    /// True when a result may change from this state to `to`. One in a state that this release does not know stays in
+    /// it: the release that knows the state goes on with it.
     pub fn may_become(self, to: ResultStatus) -> bool {
         if to == S::SystemError {
             return !self.is_terminal() && !matches!(self, S::Unknown(_));

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// Version of the timeline's events. It rises when a name or a member changes its meaning or goes, not when one is added.
+/// Version of the timeline's events. It rises when a name or a member changes its meaning or goes, not when one is
+/// added.
 pub const VERSION: i64 = 1;
 
 /// Members of the data of an event: name and type.

@@ -148,7 +148,8 @@ fn unmet_member(actual: &ActualCall, expected: &ExpectedCall) -> Option<Mismatch
     })
 }
 
-/// Returns why the first expected call that has no actual one is not met: of a call of its name, the member that differs.
+/// Returns why the first expected call that has no actual one is not met: of a call of its name, the member that
+/// differs.
 pub fn unmet(groups: &[ToolCallGroup]) -> Option<String> {
     let expected = groups.iter().flat_map(|group| group.expected.iter().map(move |call| (group, call)));
     let (group, call) = { expected }.find(|(group, call)| !group.actual.iter().any(|actual| fulfils(actual, call)))?;
@@ -182,9 +183,9 @@ impl fmt::Display for Mismatch {
 
 /// Returns the first member in which an object does not contain the wanted one; `None`: it contains all of it.
 ///
-/// Objects are compared by the wanted members, arrays by position, numbers by their exact decimal value, texts without blanks at
-/// their ends. `written`: the characters of wanted values that a file has without quotes, by JSON Pointer (RFC 6901); a text is
-/// compared with these.
+/// Objects are compared by the wanted members, arrays by position, numbers by their exact decimal value, texts without
+/// blanks at their ends. `written`: the characters of wanted values that a file has without quotes, by JSON Pointer
+/// (RFC 6901); a text is compared with these.
 pub fn mismatch(given: &Object, wanted: &Object, written: Option<&Object>) -> Option<Mismatch> {
     Compared { written, member: String::new(), pointer: String::new() }.members(given, wanted)
 }

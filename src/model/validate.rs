@@ -36,7 +36,8 @@ impl Source {
     }
 }
 
-/// Checks `json` against `node`. Problems are added to `issues`; the returned value is complete only when none was added.
+/// Checks `json` against `node`. Problems are added to `issues`; the returned value is complete only when none was
+/// added.
 pub fn validate(source: Source, node: &Node, json: &Json<'_>, issues: &mut ValidationErrors) -> Value {
     let mut walk = Walk::new(vec![Step::Name(Cow::Borrowed(source.word()))]);
     walk.shows_parent = source == Source::Body;

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 words! {
-    /// Word of a verdict. `unreachable`: nothing answered at the agent's address, or the credentials were refused; nothing was
-    /// tested. `unknown`: this side failed, or nothing could be evaluated.
+    /// Word of a verdict. `unreachable`: nothing answered at the agent's address, or the credentials were refused;
+    /// nothing was tested. `unknown`: this side failed, or nothing could be evaluated.
     kept VerdictWord {
         Passed = "passed", Failed = "failed", Unreachable = "unreachable", Untold = "unknown", Cancelled = "cancelled",
     } default Untold
@@ -16,8 +16,8 @@ words! {
 pub struct CallVerdict {
     /// Word of the verdict.
     pub word: VerdictWord,
-    /// Kind of reason: an error code, `credentials`, `expectation`, `goal`, `tool_calls`, `silent`, `kept_floor`, `custom_metrics`,
-    /// `not_evaluated`, `rate_mismatch` or `cancelled`; null when it passed.
+    /// Kind of reason: an error code, `credentials`, `expectation`, `goal`, `tool_calls`, `silent`, `kept_floor`,
+    /// `custom_metrics`, `not_evaluated`, `rate_mismatch` or `cancelled`; null when it passed.
     pub code: Option<String>,
     /// Reason in words; null when it passed.
     pub reason: Option<String>,

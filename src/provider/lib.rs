@@ -14,8 +14,6 @@ pub mod loose;
 pub mod mail;
 pub mod messages;
 pub mod models;
-#[cfg(test)]
-mod own_roots;
 pub mod piper;
 pub mod pocketsphinx;
 mod prosody;

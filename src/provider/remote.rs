@@ -13,8 +13,8 @@
 //!
 //! ```text
 //! -> {"type":"start","encoding":"pcm_s16le","sample_rate":16000,"language":"en","keyterms":["Alvarez"],"model":"m"}
-//! -> PCM (binary messages)                      <- {"type":"partial","text":"i would"}            replaces the partial before
-//! -> {"type":"finish"}                          <- {"type":"final","text":"I would like.","confidence":0.9,
+//! -> PCM (binary messages)                      <- {"type":"partial","text":"i would"}            replaces the partial
+//! before -> {"type":"finish"}                          <- {"type":"final","text":"I would like.","confidence":0.9,
 //!                                                   "words":[{"word":"I","start":0.12,"end":0.2,"confidence":0.9}]}
 //!                                               <- {"type":"done"}                                after the last final text
 //! ```

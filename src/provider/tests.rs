@@ -2,6 +2,8 @@
 //! tells speakers apart: pitch, formants and the long-term spectrum. Every feature counts in units of what a caller's
 //! own two texts differ by.
 
+mod roots;
+
 use ringer_media::seed::Seed;
 use ringer_media::testing::speaker::{FEATURES, Features, features};
 

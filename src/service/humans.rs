@@ -1,4 +1,5 @@
-//! Digital Humans, and the scenarios that they are made from. A change of one may end conversations that wait for their call.
+//! Digital Humans, and the scenarios that they are made from. A change of one may end conversations that wait for their
+//! call.
 
 pub(super) mod scenarios;
 
@@ -181,7 +182,8 @@ impl Humans {
         Ok(made)
     }
 
-    /// Refuses files whose hosts' names lead to where nothing may be asked. Done before the transaction: names may take long.
+    /// Refuses files whose hosts' names lead to where nothing may be asked. Done before the transaction: names may take
+    /// long.
     async fn look_at_human(&self, fields: &Value) -> Result<()> {
         field_rules::look(&human_rules::urls_of(fields), &self.settings, self.poster.guard()).await
     }
@@ -201,8 +203,8 @@ impl Humans {
         with_simulations(&mut db, row).await
     }
 
-    /// Changes the given fields; given `simulation_ids` replace all links. `override_conflict` takes a number over from the
-    /// always-on Digital Human that holds it.
+    /// Changes the given fields; given `simulation_ids` replace all links. `override_conflict` takes a number over from
+    /// the always-on Digital Human that holds it.
     pub async fn update_digital_human(
         &self,
         caller: &Caller,
@@ -304,8 +306,8 @@ impl Humans {
         Ok(HumansOfSimulation { digital_humans, total, simulation_id })
     }
 
-    /// Lays the given fields over a Digital Human, checks what comes out and stores it when it differs; true then. `links` are all
-    /// simulations that it is going to be part of, where they change.
+    /// Lays the given fields over a Digital Human, checks what comes out and stores it when it differs; true then.
+    /// `links` are all simulations that it is going to be part of, where they change.
     pub(crate) async fn amend_human(
         &self,
         db: &mut Session,

@@ -1,5 +1,5 @@
-//! The work behind the API, one file a job. Every job is claimed under a lease and may be done twice without harm; what it
-//! changes goes through the service.
+//! The work behind the API, one file a job. Every job is claimed under a lease and may be done twice without harm; what
+//! it changes goes through the service.
 
 mod agent_stream;
 mod alert;

@@ -1,10 +1,11 @@
 //! Rules of the product, one folder a subject. Knows the store, the clock and the queue; knows no HTTP.
 //!
-//! A subject is a type with the handles that it needs, and with the subjects of earlier folders that it calls. None calls a
-//! later one. [`Service`] makes them and gives them out; it has no rule itself.
+//! A subject is a type with the handles that it needs, and with the subjects of earlier folders that it calls. None
+//! calls a later one. [`Service`] makes them and gives them out; it has no rule itself.
 //!
-//! Functions are named after the operation and take the [`Caller`] whose rows they may see. What a caller may do by scope
-//! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.
+//! Functions are named after the operation and take the [`Caller`] whose rows they may see. What a caller may do by
+//! scope is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do
+//! not see.
 
 mod bundle;
 mod conversation;

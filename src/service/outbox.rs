@@ -1,5 +1,5 @@
-//! What follows from a change and is written in its transaction: events for webhooks, notices, and jobs that look at it.
-//! Of runs and monitors it changes only that they were told of.
+//! What follows from a change and is written in its transaction: events for webhooks, notices, and jobs that look at
+//! it. Of runs and monitors it changes only that they were told of.
 
 pub(super) mod addresses;
 mod events;

@@ -183,8 +183,8 @@ impl Placements {
         }
     }
 
-    /// Returns the call that is made of these rows. Asks names, networks and models, which may take long: no transaction is
-    /// open meanwhile.
+    /// Returns the call that is made of these rows. Asks names, networks and models, which may take long: no
+    /// transaction is open meanwhile.
     async fn fill_in(&self, organization: &str, mut cast: Cast, placer: &Placer) -> Result<Result<Placed, Obstacle>> {
         let result_id = cast.result_id;
         let mut told = match self.find_address(organization, &mut cast).await? {
@@ -209,8 +209,8 @@ impl Placements {
     }
 }
 
-/// Reads the rows that the call of a result is made of, and keeps the settings that it is held with. Keeps nothing where there
-/// can be no call.
+/// Reads the rows that the call of a result is made of, and keeps the settings that it is held with. Keeps nothing
+/// where there can be no call.
 async fn cast(db: &mut Session, row: &Row<ResultDoc>) -> Result<Result<Cast, Obstacle>> {
     let body = &row.doc.body;
     let agent = db.get::<AgentDoc>(body.agent_id).await?.doc;

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 /// Events that a feed keeps; what comes after them is only in the timeline.
 const MOST_EVENTS: usize = 50_000;
 
-/// Figures of the network that a feed keeps: half a minute of them. A watcher that comes later needs no older ones, and a call of an
-/// hour has 3,600.
+/// Figures of the network that a feed keeps: half a minute of them. A watcher that comes later needs no older ones, and
+/// a call of an hour has 3,600.
 const NETWORK_KEPT: usize = 30;
 
 /// One event as watchers see it.
@@ -24,7 +24,8 @@ pub struct FeedEvent {
     pub seq: Option<i64>,
     /// Name of the event, as in the API.
     pub event: String,
-    /// The timeline object as JSON text: it waits for watchers as long as the call lasts, and takes a fifth of the room.
+    /// The timeline object as JSON text: it waits for watchers as long as the call lasts, and takes a fifth of the
+    /// room.
     pub data: Box<str>,
 }
 

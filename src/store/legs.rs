@@ -68,7 +68,8 @@ impl Session {
         rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
     }
 
-    /// Returns the number of jobs that are due and not claimed, and the time at which the first was due, in milliseconds since 1970.
+    /// Returns the number of jobs that are due and not claimed, and the time at which the first was due, in
+    /// milliseconds since 1970.
     pub async fn due_jobs(&mut self, now_ms: i64) -> Result<(i64, Option<i64>)> {
         let sql = "SELECT COUNT(*), MIN(due_ms) FROM jobs WHERE held = 0 AND lease_ms IS NULL AND due_ms <= $1";
         let row = self.row(sql, &[now_ms.into()]).await?;

@@ -103,7 +103,8 @@ impl Session {
         Ok(self.number_holder(number).await?.is_some_and(|holder| holder != self.organization()))
     }
 
-    /// True if a Digital Human of another organization has a number of its own, for calls, for texts or for a journey's step.
+    /// True if a Digital Human of another organization has a number of its own, for calls, for texts or for a journey's
+    /// step.
     pub async fn has_foreign_human(&mut self, number: &str) -> Result<bool> {
         // Numbers are stored in E.164, so that none has a character of a pattern.
         let sql = "SELECT 1 FROM digital_humans WHERE org_id <> $1 AND doc LIKE $2 LIMIT 1";

@@ -125,7 +125,7 @@ impl Session {
     }
 
     /// Returns the results of every organization that were active when the engine stopped: (organization, id).
-    pub async fn interrupted(&mut self) -> Result<Vec<(String, i64)>> {
+    pub async fn results_interrupted(&mut self) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, id FROM results WHERE status IN ($1, $2) ORDER BY id";
         let cells: [Cell; 2] = [ResultStatus::Dispatched.as_str().into(), ResultStatus::Running.as_str().into()];
         self.pairs(sql, &cells).await

@@ -28,7 +28,7 @@ impl Session {
     }
 
     /// Returns the results of every organization that wait without a call job: (organization, id), by organization.
-    pub async fn stranded(&mut self) -> Result<Vec<(String, i64)>> {
+    pub async fn results_without_job(&mut self) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT r.org_id, r.id FROM results r WHERE r.status = $1 AND NOT EXISTS \
                    (SELECT 1 FROM jobs j WHERE j.job_key = 'call:' || r.id || ':1') ORDER BY r.org_id, r.id";
         self.pairs(sql, &[ResultStatus::Initializing.as_str().into()]).await

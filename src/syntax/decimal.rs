@@ -13,8 +13,8 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// Reads `[sign] digits [. digits] [e [sign] digits]`, with a digit on one side of the point at least; `None` for other
-    /// texts, and for exponents beyond 32 bits.
+    /// Reads `[sign] digits [. digits] [e [sign] digits]`, with a digit on one side of the point at least; `None` for
+    /// other texts, and for exponents beyond 32 bits.
     pub fn parse(text: &str) -> Option<Decimal> {
         let is_negative = text.starts_with('-');
         let text = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -43,8 +43,8 @@ impl Decimal {
     }
 }
 
-/// Returns the number that a text writes. Where no number of 64 bits has that value, the text itself, so that no digit is lost;
-/// null for a text that is no number.
+/// Returns the number that a text writes. Where no number of 64 bits has that value, the text itself, so that no digit
+/// is lost; null for a text that is no number.
 pub fn exact(text: &str) -> Value {
     let Some(written) = Decimal::parse(text) else { return Value::Null };
     let integer = text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok();

@@ -1,5 +1,5 @@
-//! A JSON reader (RFC 8259) for request bodies. It keeps what a validator must see and a value tree forgets: the text of
-//! each number (so that a 70-bit integer is told from a float) and the character position of a fault. It is not a
+//! A JSON reader (RFC 8259) for request bodies. It keeps what a validator must see and a value tree forgets: the text
+//! of each number (so that a 70-bit integer is told from a float) and the character position of a fault. It is not a
 //! serializer of program values: that is `serde_json`.
 
 use std::borrow::Cow;

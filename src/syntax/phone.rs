@@ -1,5 +1,5 @@
-//! Telephone numbers and their prefixes in E.164: a plus sign and digits, with blanks, hyphens, dots and parentheses that
-//! do not count.
+//! Telephone numbers and their prefixes in E.164: a plus sign and digits, with blanks, hyphens, dots and parentheses
+//! that do not count.
 
 use std::ops::RangeInclusive;
 

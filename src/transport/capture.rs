@@ -1,5 +1,5 @@
-//! Datagrams and segments of streams as the blocks of a packet capture (pcapng, draft-ietf-opsawg-pcapng): one interface, whose
-//! packets begin with their IP header, with times in microseconds.
+//! Datagrams and segments of streams as the blocks of a packet capture (pcapng, draft-ietf-opsawg-pcapng): one
+//! interface, whose packets begin with their IP header, with times in microseconds.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -62,7 +62,8 @@ impl Datagram<'_> {
         self.write_packet(out, None);
     }
 
-    /// Appends the payload as a segment of a TCP connection between the two addresses (RFC 9293), as [`Datagram::write`] does.
+    /// Appends the payload as a segment of a TCP connection between the two addresses (RFC 9293), as
+    /// [`Datagram::write`] does.
     pub fn write_segment(&self, position: Position, out: &mut Vec<u8>) {
         self.write_packet(out, Some(position));
     }

@@ -1,5 +1,5 @@
-//! DTLS handshakes that bring the keys of secure RTP (RFC 5763, RFC 5764), without sockets and clocks: datagrams and times go in,
-//! datagrams and keys come out. No media thread does this work.
+//! DTLS handshakes that bring the keys of secure RTP (RFC 5763, RFC 5764), without sockets and clocks: datagrams and
+//! times go in, datagrams and keys come out. No media thread does this work.
 
 mod association;
 mod channel;

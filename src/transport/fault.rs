@@ -1,4 +1,5 @@
-//! Kinds of failures of calls to voice pipelines and media rooms. The error codes of results that they lead to are not known here.
+//! Kinds of failures of calls to voice pipelines and media rooms. The error codes of results that they lead to are not
+//! known here.
 
 /// Declares the kinds with the names by which an end of a call holds them.
 macro_rules! kinds {

@@ -34,7 +34,8 @@ pub enum IncomingChannel {
 }
 
 impl Incoming {
-    /// Waits until the caller gives up; events before that are passed over. Calls over WebSockets are answered at once, and never ring.
+    /// Waits until the caller gives up; events before that are passed over. Calls over WebSockets are answered at once,
+    /// and never ring.
     pub async fn given_up(&mut self) {
         match &mut self.channel {
             IncomingChannel::Sip(dialog) => dialog.given_up().await,

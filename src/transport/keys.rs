@@ -3,8 +3,8 @@
 /// Most keys of one message; a message with more of them is taken for no keys.
 pub(super) const MAX_KEYS: usize = 32;
 
-/// Returns the keys of a message's text in their order, letters in capitals. Blanks, commas and `w` stand for pauses, and are left out.
-/// `None` where the text has no key, more than [`MAX_KEYS`], or anything else.
+/// Returns the keys of a message's text in their order, letters in capitals. Blanks, commas and `w` stand for pauses,
+/// and are left out. `None` where the text has no key, more than [`MAX_KEYS`], or anything else.
 pub(super) fn keys_of(text: &str) -> Option<Vec<char>> {
     let (mut keys, mut rest) = (Vec::new(), text.chars());
     loop {

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc;
 
-/// Places of a queue that events of the other side leave free: news of the connection itself find room behind a flood of them.
+/// Places of a queue that events of the other side leave free: news of the connection itself find room behind a flood
+/// of them.
 const RESERVED: usize = 16;
 
 /// The sending end of a queue of news. Cheap to clone.

@@ -1,5 +1,5 @@
-//! Media of a call as its media thread reads and writes them: UDP sockets, or rings of frames to a task that speaks a message
-//! protocol, or rings of packets to the task of a peer connection.
+//! Media of a call as its media thread reads and writes them: UDP sockets, or rings of frames to a task that speaks a
+//! message protocol, or rings of packets to the task of a peer connection.
 
 use ringer_base::config::SymmetricRtp;
 use ringer_media::call::Quality;

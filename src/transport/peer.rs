@@ -1,7 +1,7 @@
 //! The other side of a call as each port tells of it, and the outputs that all ports share.
 //!
-//! A port is the protocol state of one call's channel, without sockets. A driver (live or in virtual time) feeds it with what
-//! arrives and with the controls of the Call, and carries out its outputs in order.
+//! A port is the protocol state of one call's channel, without sockets. A driver (live or in virtual time) feeds it
+//! with what arrives and with the controls of the Call, and carries out its outputs in order.
 
 use ringer_media::call::Signal;
 
@@ -29,7 +29,8 @@ pub struct PeerInfo {
     pub address: Option<String>,
     /// Name of the codec.
     pub codec: Option<&'static str>,
-    /// Profile of the media: `RTP/AVP`, `RTP/SAVP` with keys, or `UDP/TLS/RTP/SAVP` with those of a handshake (RFC 3551, 3711, 5764).
+    /// Profile of the media: `RTP/AVP`, `RTP/SAVP` with keys, or `UDP/TLS/RTP/SAVP` with those of a handshake (RFC
+    /// 3551, 3711, 5764).
     pub profile: Option<&'static str>,
 }
 

@@ -1,7 +1,8 @@
-//! Voice pipelines that are reached by an offer over HTTP and heard over WebRTC: the small WebRTC transport of pipelines, with RTVI
-//! on its data channel.
+//! Voice pipelines that are reached by an offer over HTTP and heard over WebRTC: the small WebRTC transport of
+//! pipelines, with RTVI on its data channel.
 //!
-//! [`wire`] (bodies and answers) and [`rtvi`] (messages) do no IO; [`Pipeline`] asks over HTTP and holds the peer connection.
+//! [`wire`] (bodies and answers) and [`rtvi`] (messages) do no IO; [`Pipeline`] asks over HTTP and holds the peer
+//! connection.
 
 pub mod answered;
 pub mod port;
@@ -94,7 +95,8 @@ pub enum Step {
 pub enum Reason {
     /// No answer over HTTP that can be read; why.
     NoAnswer(String),
-    /// No answer over HTTP within this time: one may still come, and with it a pipeline that another request would double.
+    /// No answer over HTTP within this time: one may still come, and with it a pipeline that another request would
+    /// double.
     Late(Duration),
     /// An answer of this status.
     Status(u16),

@@ -1,7 +1,7 @@
 //! Media rooms: a Digital Human joins the room of an agent by the protocol of LiveKit, and media flow over WebRTC.
 //!
-//! [`signal`] (messages of the signalling), [`roster`] (participants and their tracks) and [`data`] (packets of the data channels)
-//! do no IO; [`RoomCall`] holds the WebSocket and the peer connections.
+//! [`signal`] (messages of the signalling), [`roster`] (participants and their tracks) and [`data`] (packets of the
+//! data channels) do no IO; [`RoomCall`] holds the WebSocket and the peer connections.
 
 pub mod data;
 mod fault;

@@ -124,8 +124,9 @@ impl MediaSockets {
         self.rtcp.connect(rtcp)
     }
 
-    /// Takes what has come to the RTP port from other addresses, to be called now and then. An address whose RTP is believed and that
-    /// the rule has is taken while nothing comes from the agreed one. One that is not taken is returned once.
+    /// Takes what has come to the RTP port from other addresses, to be called now and then. An address whose RTP is
+    /// believed and that the rule has is taken while nothing comes from the agreed one. One that is not taken is
+    /// returned once.
     pub fn look_at_strangers(&mut self, rule: SymmetricRtp) -> Option<Stranger> {
         let was_heard = std::mem::take(&mut self.is_heard);
         let strangers = self.strangers.as_mut()?;
@@ -186,7 +187,8 @@ impl MediaSockets {
 }
 
 fn send(socket: &UdpSocket, bytes: &[u8]) {
-    // A refused port reports itself on the next send; that send then failed for an older packet, so it is tried once more.
+    // A refused port reports itself on the next send; that send then failed for an older packet, so it is tried once
+    // more.
     if socket.send(bytes).is_err() {
         let _ = socket.send(bytes);
     }
@@ -298,7 +300,8 @@ impl Batch {
             headers[at].msg_hdr.msg_control = self.control[at].0.as_mut_ptr().cast();
             headers[at].msg_hdr.msg_controllen = CONTROL_BYTES as _;
         }
-        // SAFETY: every header points at buffers of `self` and of this frame that outlive the call, with their true sizes.
+        // SAFETY: every header points at buffers of `self` and of this frame that outlive the call, with their true
+        // sizes.
         let got = unsafe {
             libc::recvmmsg(fd, headers.as_mut_ptr(), BATCH as _, libc::MSG_DONTWAIT as _, std::ptr::null_mut())
         };
@@ -318,8 +321,8 @@ impl Batch {
 
 /// Returns CLOCK_REALTIME of the receipt, in nanoseconds; 0 when the kernel gave none.
 fn kernel_time_ns(header: &libc::msghdr) -> u64 {
-    // SAFETY: the kernel filled the control buffer that the header points at and set its length; the CMSG functions stay
-    // inside that length, and a SCM_TIMESTAMPNS message carries a timespec, which is read unaligned.
+    // SAFETY: the kernel filled the control buffer that the header points at and set its length; the CMSG functions
+    // stay inside that length, and a SCM_TIMESTAMPNS message carries a timespec, which is read unaligned.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while !message.is_null() {

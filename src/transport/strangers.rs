@@ -1,8 +1,8 @@
 //! Datagrams that reach the media port of a call from another address than the one that was agreed on.
 //!
-//! The call's own socket is connected, so the kernel hands it nothing of others. A second socket on the same port takes the rest:
-//! it is looked at twice a second, counts, and finds an agent whose RTP comes from another port or host than its SDP says (a NAT, or
-//! a gateway). By `sip.symmetric_rtp` that address is then taken (RFC 4961).
+//! The call's own socket is connected, so the kernel hands it nothing of others. A second socket on the same port takes
+//! the rest: it is looked at twice a second, counts, and finds an agent whose RTP comes from another port or host than
+//! its SDP says (a NAT, or a gateway). By `sip.symmetric_rtp` that address is then taken (RFC 4961).
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

@@ -1,8 +1,9 @@
-//! Peer connections of WebRTC (RFC 8825): one microphone track of Opus, data channels, and nothing else. [`MediaPeer`] is all that
-//! the rest of the package knows of them; [`peer`] and [`tap`] alone name the library behind it.
+//! Peer connections of WebRTC (RFC 8825): one microphone track of Opus, data channels, and nothing else. [`MediaPeer`]
+//! is all that the rest of the package knows of them; [`peer`] and [`tap`] alone name the library behind it.
 //!
-//! Media cross the border as RTP packets with the times at which they arrived, not as PCM: so [`ringer_media::leg::RtpLeg`] does
-//! for them what it does for packets of SIP (jitter buffer, concealment, reports, figures), and the library only carries them.
+//! Media cross the border as RTP packets with the times at which they arrived, not as PCM: so
+//! [`ringer_media::leg::RtpLeg`] does for them what it does for packets of SIP (jitter buffer, concealment, reports,
+//! figures), and the library only carries them.
 
 mod candidate;
 mod description;
@@ -45,7 +46,8 @@ pub const MAX_MESSAGE: usize = 64 << 10;
 /// Bytes that may wait to be sent on a data channel.
 pub const MAX_UNSENT: usize = 1 << 20;
 
-/// Time without an answered check after which the other side has withdrawn its consent (RFC 7675 5.1) and the connection has failed.
+/// Time without an answered check after which the other side has withdrawn its consent (RFC 7675 5.1) and the
+/// connection has failed.
 pub const CONSENT: Duration = Duration::from_secs(10);
 
 /// Longest wait for local candidates before an offer or an answer goes out without the missing ones.
@@ -69,7 +71,8 @@ pub enum PeerFault {
     NoOpus,
     /// The description names no certificate (RFC 8122 5): nobody could tell who the other side is.
     NoFingerprint,
-    /// Every fingerprint of the description has another hash function than SHA-256, which alone is compared; the first function.
+    /// Every fingerprint of the description has another hash function than SHA-256, which alone is compared; the first
+    /// function.
     OtherHash(String),
     /// The description has no ICE credentials (RFC 8839 5.4).
     NoIce,
@@ -83,7 +86,8 @@ pub enum PeerFault {
     Refused(String),
     /// The connection did not come about within this time.
     NotConnected(Duration),
-    /// A path was found, but the DTLS handshake did not come to its end: as with a certificate that is not the announced one.
+    /// A path was found, but the DTLS handshake did not come to its end: as with a certificate that is not the
+    /// announced one.
     Handshake,
     /// The connection failed: no path, or consent that ran out.
     Failed,
@@ -362,8 +366,8 @@ pub struct PeerFigures {
 
 /// A peer connection with one microphone track of Opus. Dropping it closes it.
 pub trait MediaPeer: Send + Sync {
-    /// Makes an offer with the candidates that were found within [`GATHERING`], or [`GATHERING_FIRST`] for a room. `restart`: new ICE
-    /// credentials and sockets.
+    /// Makes an offer with the candidates that were found within [`GATHERING`], or [`GATHERING_FIRST`] for a room.
+    /// `restart`: new ICE credentials and sockets.
     ///
     /// # Errors
     /// The library's.
@@ -393,7 +397,8 @@ pub trait MediaPeer: Send + Sync {
     /// It failed, was closed, or takes too long.
     fn wait_connected(&self, within: Duration) -> BoxFuture<'_, Result<(), PeerFault>>;
 
-    /// Judges the address of the path in use, which a check may have taught (RFC 8445 7.3.1.3). Closes nothing; safe to drop.
+    /// Judges the address of the path in use, which a check may have taught (RFC 8445 7.3.1.3). Closes nothing; safe to
+    /// drop.
     ///
     /// # Errors
     /// The address is not allowed.
@@ -414,7 +419,8 @@ pub trait MediaPeer: Send + Sync {
     /// Returns the synchronization source of the packets that are sent (RFC 3550 5.1).
     fn ssrc(&self) -> u32;
 
-    /// Sends an RTP packet, of [`MediaPeer::ssrc`] and the payload type that was settled; before it is connected nothing is sent.
+    /// Sends an RTP packet, of [`MediaPeer::ssrc`] and the payload type that was settled; before it is connected
+    /// nothing is sent.
     ///
     /// # Errors
     /// It cannot be read as RTP, or the connection is closed.

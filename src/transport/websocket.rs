@@ -1,5 +1,5 @@
-//! The channel of agents that are reached by a WebSocket: the protocol of a call's messages ([`session`], sans-IO) in each of the
-//! dialects that [`protocol::Kind`] names.
+//! The channel of agents that are reached by a WebSocket: the protocol of a call's messages ([`session`], sans-IO) in
+//! each of the dialects that [`protocol::Kind`] names.
 
 mod carrier;
 mod core;

@@ -1,5 +1,6 @@
-//! Tools that read the OpenAPI document: two linters, and clients that three generators make of it, each with eighteen calls to a
-//! server on a real socket. `make test` runs one linter and the client in Python, `make clients` all of them.
+//! Tools that read the OpenAPI document: two linters, and clients that three generators make of it, each with eighteen
+//! calls to a server on a real socket. `make test` runs one linter and the client in Python, `make clients` all of
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -22,7 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Number of calls that each client makes.
 const CALLS: &str = "18";
 
-/// Returns a folder inside that of the tools, with the document as `openapi.json`. Compilers find modules in the folders above.
+/// Returns a folder inside that of the tools, with the document as `openapi.json`. Compilers find modules in the
+/// folders above.
 fn folder_with_document() -> TempDir {
     let folder = tempfile::tempdir_in(tools()).unwrap_or_else(|error| panic!("{error}: `make peers` makes the folder"));
     std::fs::write(folder.path().join("openapi.json"), ringer::api::document()).expect("a file");

@@ -1,6 +1,6 @@
-//! Requests that a stranger made of the OpenAPI document: Schemathesis, from PyPI, against a server on a real socket. Valid and
-//! invalid ones, and chains of them along the document's links; no server error, no answer that the document does not describe,
-//! and nothing taken that it does not allow.
+//! Requests that a stranger made of the OpenAPI document: Schemathesis, from PyPI, against a server on a real socket.
+//! Valid and invalid ones, and chains of them along the document's links; no server error, no answer that the document
+//! does not describe, and nothing taken that it does not allow.
 
 use std::path::Path;
 use std::process::{Output, Stdio};

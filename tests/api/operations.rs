@@ -1,5 +1,5 @@
-//! Every operation of the interface is described, and nothing else is. `fixtures/api/operations.txt` lists them with their marks,
-//! `operations_missing.txt` those that are not served yet.
+//! Every operation of the interface is described, and nothing else is. `fixtures/api/operations.txt` lists them with
+//! their marks, `operations_missing.txt` those that are not served yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Production calls of agents that ask for redaction (`redact_pii`), where they are judged more than once, or changed before.
+//! Production calls of agents that ask for redaction (`redact_pii`), where they are judged more than once, or changed
+//! before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

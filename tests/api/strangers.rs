@@ -1,5 +1,5 @@
-//! Ids of one organization with the key of another, wherever an id can stand: nothing is told, nothing changes, and the answer is
-//! that of an id that nobody has.
+//! Ids of one organization with the key of another, wherever an id can stand: nothing is told, nothing changes, and the
+//! answer is that of an id that nobody has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -236,8 +236,8 @@ fn mask_allowed(kind: &str, (status, body): (u16, Vec<u8>)) -> (u16, Vec<u8>) {
     (if status == 403 && plain != text { 404 } else { status }, plain.into_bytes())
 }
 
-/// Returns the refusal of a number of another organization, where numbers are registered, released and used. That a number is
-/// taken is told, and no more.
+/// Returns the refusal of a number of another organization, where numbers are registered, released and used. That a
+/// number is taken is told, and no more.
 fn refusal_of_number(kind: &str, place: &Place) -> Option<(u16, Value)> {
     if kind != "phone_number" {
         return None;
@@ -261,7 +261,8 @@ fn refusal_of_number(kind: &str, place: &Place) -> Option<(u16, Value)> {
     }
 }
 
-/// Puts every id of `owner` in every place, as a stranger; another stranger puts ids that nobody has. What differs is told.
+/// Puts every id of `owner` in every place, as a stranger; another stranger puts ids that nobody has. What differs is
+/// told.
 async fn differences(world: &World, owner: &Rows, strangers: [&Rows; 2], places: &[Place]) -> Vec<String> {
     let mine = Alike::of(strangers[0], owner, str::to_owned);
     let theirs = Alike::of(strangers[1], owner, twin);

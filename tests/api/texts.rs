@@ -267,8 +267,8 @@ async fn the_agents_language_is_written() {
     assert_eq!(result["metadata"]["warnings"], json!([expect]));
 }
 
-/// Settings of the simulation and of the human, the agent's message, what happens then (`hangup` or seconds that pass), and
-/// the reason of the end.
+/// Settings of the simulation and of the human, the agent's message, what happens then (`hangup` or seconds that pass),
+/// and the reason of the end.
 type EarlyEnd = (Value, Value, Value, &'static str, &'static str);
 
 /// Conversations that are ended from outside, by the agent, by time and by turns.

@@ -195,7 +195,8 @@ async fn synthesized_speech_is_heard_by_the_installed_recognizer() {
         let voice = speech.voice(&wanted).expect("there is a voice");
         whole_speech(&speech, text, &voice).await.expect("flite is installed").to_vec()
     };
-    // The recognizer mishears much ("your appointment is" of a woman: "you are applying then is"); these words it knows of all.
+    // The recognizer mishears much ("your appointment is" of a woman: "you are applying then is"); these words it knows
+    // of all.
     let lines = [
         (1, said("Press one for appointments, press two for opening hours.", "female").await),
         (0, said("I would like to see the doctor on Friday morning.", "male").await),

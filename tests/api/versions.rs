@@ -1,4 +1,5 @@
-//! Versions of an agent's text and their labels: every rule on the current paths and on the old ones, which answer alike.
+//! Versions of an agent's text and their labels: every rule on the current paths and on the old ones, which answer
+//! alike.
 
 use ringer::model::agent_version::VersionDoc;
 use ringer::model::call_log::CallLogDoc;
@@ -20,8 +21,8 @@ fn step(method: &'static str, path: impl Into<String>, body: Value, status: u16,
     Step(method, path.into(), body, status, expect)
 }
 
-/// One rule: what it says, and the requests that show it, on a fresh agent whose version 1 holds production, latest and beta.
-/// `@` is the agent's path, `/v` its versions'.
+/// One rule: what it says, and the requests that show it, on a fresh agent whose version 1 holds production, latest and
+/// beta. `@` is the agent's path, `/v` its versions'.
 struct Rule(&'static str, Vec<Step>);
 
 fn create(body: Value) -> Step {

@@ -1,5 +1,5 @@
-//! Calls to the sample agent, a process of its own: speech both ways, keys, and who gives way to whom. Nobody recognises words
-//! on the caller's side, and the agent goes through its flow all the same.
+//! Calls to the sample agent, a process of its own: speech both ways, keys, and who gives way to whom. Nobody
+//! recognises words on the caller's side, and the agent goes through its flow all the same.
 
 use std::path::Path;
 use std::sync::Arc;

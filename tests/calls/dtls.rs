@@ -1,4 +1,5 @@
-//! Secure RTP whose keys come from DTLS handshakes: with another engine, with a softphone, and with sides that mean harm.
+//! Secure RTP whose keys come from DTLS handshakes: with another engine, with a softphone, and with sides that mean
+//! harm.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

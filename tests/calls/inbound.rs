@@ -250,7 +250,8 @@ async fn a_leg_outlives_a_restart() {
     house.stop().await;
 }
 
-/// The agent's owner is asked for the call and lets it be made; the words of who speaks first are as for a call that is placed.
+/// The agent's owner is asked for the call and lets it be made; the words of who speaks first are as for a call that is
+/// placed.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_is_asked_calls() {
     let (house, agent, owner) = (House::new().await, Stage::new().await, Receiver::new(&[503]).await);

@@ -1,4 +1,5 @@
-//! A caller that is killed in the middle of a call leaves recordings that others can read, and that lack at most a second.
+//! A caller that is killed in the middle of a call leaves recordings that others can read, and that lack at most a
+//! second.
 
 use std::path::{Path, PathBuf};
 

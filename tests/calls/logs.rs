@@ -1,4 +1,5 @@
-//! The log of a running engine as JSON: every line can be followed by request, job, result and call, and none holds a secret.
+//! The log of a running engine as JSON: every line can be followed by request, job, result and call, and none holds a
+//! secret.
 
 use std::process::Stdio;
 

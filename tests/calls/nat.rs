@@ -1,5 +1,6 @@
-//! An engine behind a NAT without an open port: it registers with Kamailio outside and is called from there. Three network namespaces
-//! of its own: inside, the NAT, outside. Needs root, as `make test` has it, and the programs `ip` and `nft`.
+//! An engine behind a NAT without an open port: it registers with Kamailio outside and is called from there. Three
+//! network namespaces of its own: inside, the NAT, outside. Needs root, as `make test` has it, and the programs `ip`
+//! and `nft`.
 
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,5 @@
-//! The page of the API in a real browser (Chromium, by WebDriver: W3C Recommendation of 2018), where it calls the sample agent.
+//! The page of the API in a real browser (Chromium, by WebDriver: W3C Recommendation of 2018), where it calls the
+//! sample agent.
 
 use serde_json::{Value, json};
 

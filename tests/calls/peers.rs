@@ -92,7 +92,8 @@ async fn a_transfer_ends_the_call_or_is_declined() {
     }
 }
 
-/// The peer sends back every packet that it gets: what is missing and late in its stream was lost and delayed on the way out.
+/// The peer sends back every packet that it gets: what is missing and late in its stream was lost and delayed on the
+/// way out.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_connection_really_loses_and_delays_packets() {
     let (stage, peer) = (Stage::new().await, Peer::answering(1));

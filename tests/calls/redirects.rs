@@ -81,7 +81,8 @@ impl Far {
     }
 }
 
-/// Calls `sip:bob@HOST:PORT` of `far`, while `other` is behind the name `other.example` and [`REFUSED`] may not be called.
+/// Calls `sip:bob@HOST:PORT` of `far`, while `other` is behind the name `other.example` and [`REFUSED`] may not be
+/// called.
 async fn call(stage: &Stage, far: &Far, script: impl Future<Output = ()>) -> CallReport {
     let refused: IpAddr = REFUSED.parse().expect("an address");
     let guard = Guard::by(move |address| address != refused).with_names(|name| {

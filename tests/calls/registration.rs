@@ -1,5 +1,5 @@
-//! Trunks that are registered with, before Kamailio: calls that come in by the registration, calls that go out, what is refused, and
-//! a trunk that dies. And strangers who send too much.
+//! Trunks that are registered with, before Kamailio: calls that come in by the registration, calls that go out, what is
+//! refused, and a trunk that dies. And strangers who send too much.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -70,8 +70,8 @@ pub(super) async fn call(caller: &Stage, registrar: SocketAddr, folder: &Path) -
     caller.call(placement).await.expect("it was placed")
 }
 
-/// Has the number of the trunk called as soon as somebody listens on it, for `most_s` seconds, and checks that both sides hear each
-/// other.
+/// Has the number of the trunk called as soon as somebody listens on it, for `most_s` seconds, and checks that both
+/// sides hear each other.
 pub(super) async fn hold_call(
     house: &House,
     most_s: u32,

@@ -1,5 +1,5 @@
-//! Calls to sipp whose signalling is out of the ordinary: led elsewhere, challenged, changed before the answer, ended by both sides
-//! at once. sipp checks in its scenario what it is sent.
+//! Calls to sipp whose signalling is out of the ordinary: led elsewhere, challenged, changed before the answer, ended
+//! by both sides at once. sipp checks in its scenario what it is sent.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -179,7 +179,8 @@ async fn an_answer_behind_a_cancel_is_ended() {
     peer.end();
 }
 
-/// A branch that answers when another one has the call is acknowledged and ended (RFC 3261 13.2.2.4), and the call goes on.
+/// A branch that answers when another one has the call is acknowledged and ended (RFC 3261 13.2.2.4), and the call goes
+/// on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_branch_that_answers_is_ended() {
     let (stage, peer) = (Stage::new().await, Peer::scenario("second_branch"));

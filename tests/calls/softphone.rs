@@ -15,7 +15,8 @@ use super::stage::{Stage, channels};
 use crate::peers::registrar::{OWN_NUMBER, Registrar};
 use crate::peers::{Peer, Softphone, TONE_HZ};
 
-/// Fails unless the recording in `folder` has the tone of baresip and the hum of the Digital Human, which baresip has heard, too.
+/// Fails unless the recording in `folder` has the tone of baresip and the hum of the Digital Human, which baresip has
+/// heard, too.
 fn check_sounds(codec: &str, folder: &Path, peer: &Peer) {
     let hum_hz = f64::from(FakeSynthesizer::default().tone_hz);
     let [own, heard] = channels(&folder.join("recording.wav"));
@@ -65,8 +66,8 @@ async fn a_softphone_calls_in_each_codec() {
     house.stop().await;
 }
 
-/// baresip registers with Kamailio, which is the trunk by which its telephone number is called, hears the Digital Human and is
-/// heard.
+/// baresip registers with Kamailio, which is the trunk by which its telephone number is called, hears the Digital Human
+/// and is heard.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_is_called_through_a_trunk() {
     let registrar = Registrar::new("MD5").start();
@@ -94,8 +95,8 @@ async fn a_softphone_is_called_through_a_trunk() {
     house.stop().await;
 }
 
-/// Has baresip hold the call after the first words, take it back and hang up, each when the one before was seen. Returns the events
-/// that it waited for, and the report.
+/// Has baresip hold the call after the first words, take it back and hang up, each when the one before was seen.
+/// Returns the events that it waited for, and the report.
 pub async fn hold_resume_and_hang_up(handle: &mut CallHandle, peer: &Peer) -> (Vec<String>, CallReport) {
     let mut told = Vec::new();
     let report = loop {

@@ -1,5 +1,5 @@
-//! Calls whose speech goes through servers on loopback sockets: words both ways, running text that cuts in, speech that is
-//! given up, and servers that fail.
+//! Calls whose speech goes through servers on loopback sockets: words both ways, running text that cuts in, speech that
+//! is given up, and servers that fail.
 
 pub mod alone;
 mod language;

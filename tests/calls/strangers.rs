@@ -1,4 +1,5 @@
-//! RTP that comes from another port than the agent's SDP names, as behind a NAT: it is counted and told, or taken when asked.
+//! RTP that comes from another port than the agent's SDP names, as behind a NAT: it is counted and told, or taken when
+//! asked.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,8 +13,8 @@ use super::stage::Stage;
 /// Packets of the agent: 3 s.
 const PACKETS: u16 = 150;
 
-/// Calls an agent whose RTP comes from another port than it names, at this host. Returns the report, and true if that port was sent
-/// RTP.
+/// Calls an agent whose RTP comes from another port than it names, at this host. Returns the report, and true if that
+/// port was sent RTP.
 async fn call(stage: &Stage, host: &str) -> (CallReport, bool, SocketAddr) {
     let (agent, named, used) = (Far::at("127.0.0.1").await, Far::at("127.0.0.1").await, Far::at(host).await);
     let mut placement = stage.placement(&format!("sip:bob@{}", agent.address()), "Hello.");

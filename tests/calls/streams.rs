@@ -59,7 +59,8 @@ async fn callee(sip: SipListen, tls: TlsSettings) -> (Engine, mpsc::Receiver<Inc
     Engine::start(config, speech, ringer::clock::Clock::Real).await.expect("loopback has free ports")
 }
 
-/// Calls `target`, which is `engine`, and gives both reports, the caller's SIP log and the address that the call came from.
+/// Calls `target`, which is `engine`, and gives both reports, the caller's SIP log and the address that the call came
+/// from.
 async fn conversation(
     caller: &Stage,
     (engine, incoming): &mut (Engine, mpsc::Receiver<Incoming>),

@@ -1,4 +1,5 @@
-//! The messages of RFC 4475 to an engine that works: each gets its answer, and calls beside and behind them are as ever.
+//! The messages of RFC 4475 to an engine that works: each gets its answer, and calls beside and behind them are as
+//! ever.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Ports to which answers go: where a request names none, and where one of them names another.
 const PORTS: [u16; 2] = [5060, 5050];
 
-/// The sender of the messages: an address of loopback that is its own, since answers go to the ports that the messages name.
+/// The sender of the messages: an address of loopback that is its own, since answers go to the ports that the messages
+/// name.
 struct Sender {
     sockets: [UdpSocket; 2],
 }

@@ -1,8 +1,8 @@
 //! Acknowledged writes survive a kill, and the database stays consistent.
 //!
-//! Several writers ask the API of a running engine, and at a moment drawn from the seed the engine, or the database server behind
-//! it, is killed in the middle of their requests. `RINGER_KILLS` sets how often (500 is an hour's worth of doubt), `RINGER_SEED`
-//! repeats a run.
+//! Several writers ask the API of a running engine, and at a moment drawn from the seed the engine, or the database
+//! server behind it, is killed in the middle of their requests. `RINGER_KILLS` sets how often (500 is an hour's worth
+//! of doubt), `RINGER_SEED` repeats a run.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -202,7 +202,8 @@ async fn a_killed_engine_has_kept_what_it_acknowledged() {
     assert!(sure.len() >= kills(20), "most rounds have acknowledged something");
 }
 
-/// Makes agents, each under a key of its own, until an answer does not come or the round is over: the name without an answer.
+/// Makes agents, each under a key of its own, until an answer does not come or the round is over: the name without an
+/// answer.
 async fn make_once(address: &str, round: &Round) -> Option<String> {
     let mut client = Client::connect(address).await.ok()?;
     while !round.over.load(Ordering::Relaxed) {

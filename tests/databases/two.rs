@@ -270,7 +270,8 @@ async fn broken_off(location: Location) {
     let second = service(&location, folder.path(), &clock).await.with_model(Some(quick));
     second.library().bootstrap("default", "a key").await.expect("a key");
     let second = router(second, Setup::default(), CancellationToken::new(), Tasks::new());
-    // An engine that ends with its runtime leaves the state of a killed process: connections closed in the middle of work.
+    // An engine that ends with its runtime leaves the state of a killed process: connections closed in the middle of
+    // work.
     let end = CancellationToken::new();
     let dying = {
         let (location, folder) = (location.clone(), folder.path().to_owned());

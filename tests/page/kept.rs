@@ -1,5 +1,5 @@
-//! Calls that are kept, with every kind of event: each number, row and event is clicked, and held against the timeline; calls
-//! of an hour and runs of 200 results.
+//! Calls that are kept, with every kind of event: each number, row and event is clicked, and held against the timeline;
+//! calls of an hour and runs of 200 results.
 
 use std::path::Path;
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::{Peer, free_ports, listens, with_limit};
 
-/// Returns the lines of a configuration that listens for TLS at this port of 127.0.0.1, with the certificates of `folder` (as of
-/// [`super::Softphone`]). `demands`: it wants a certificate of the other side.
+/// Returns the lines of a configuration that listens for TLS at this port of 127.0.0.1, with the certificates of
+/// `folder` (as of [`super::Softphone`]). `demands`: it wants a certificate of the other side.
 pub(super) fn tls(port: u16, folder: &Path, demands: bool) -> String {
     let path = |name: &str| folder.join(name).display().to_string();
     let (own, key, authority, demands) = (path("own.pem"), path("own.key"), path("ca.pem"), u8::from(demands));

@@ -1,5 +1,5 @@
-//! Programs in Python as the other side of a test, in the tests' own environment (`make peers`). Each prints its address, tells what it
-//! has seen at `/seen`, and ends with its input.
+//! Programs in Python as the other side of a test, in the tests' own environment (`make peers`). Each prints its
+//! address, tells what it has seen at `/seen`, and ends with its input.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,8 +11,8 @@ use tokio::time::timeout;
 
 use crate::program::{PATIENCE, Program, client};
 
-/// Returns the command of a script of `tests/python`; its input is a pipe, with which it ends. It goes before other programs where
-/// that is allowed: an interpreter that waits for a core sends its audio late.
+/// Returns the command of a script of `tests/python`; its input is a pipe, with which it ends. It goes before other
+/// programs where that is allowed: an interpreter that waits for a core sends its audio late.
 pub fn python(script: &str, args: &[&str]) -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new("nice");

@@ -1,5 +1,5 @@
-//! Kamailio as a registrar with digest, and as the trunk behind it: numbers that it refuses, one that it delivers to whoever is
-//! registered, and all others that it sends on.
+//! Kamailio as a registrar with digest, and as the trunk behind it: numbers that it refuses, one that it delivers to
+//! whoever is registered, and all others that it sends on.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -122,8 +122,8 @@ pub struct Registrar<'a> {
     pub namespace: Option<String>,
     /// Port that it listens at; `None`: a free one.
     pub port: Option<u16>,
-    /// Folder with certificates as of [`super::Softphone`]; with it the registrar listens for TLS at 127.0.0.1, at the port after that
-    /// of the others.
+    /// Folder with certificates as of [`super::Softphone`]; with it the registrar listens for TLS at 127.0.0.1, at the
+    /// port after that of the others.
     pub certificates: Option<&'a Path>,
 }
 

@@ -1,5 +1,5 @@
-//! The way into media rooms through the API and the shell: tokens as the official library reads them, rooms that are created with
-//! their agent and removed after the call, and the codes of what goes wrong.
+//! The way into media rooms through the API and the shell: tokens as the official library reads them, rooms that are
+//! created with their agent and removed after the call, and the codes of what goes wrong.
 
 use parking_lot::Mutex;
 use std::process::Stdio;
@@ -166,7 +166,8 @@ async fn requests_up_to(server: &RoomServer, last: &str) -> Vec<(String, Value)>
     lock(&server.room.api).clone()
 }
 
-/// A whole call: the server takes the token that was signed here, the agent is met in the room, and sent out at the end.
+/// A whole call: the server takes the token that was signed here, the agent is met in the room, and sent out at the
+/// end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_in_a_room_of_its_own() {
     let (server, house) = (RoomServer::start().await, House::understanding("Good morning.").await);
@@ -337,7 +338,8 @@ async fn the_program_opens_a_room_of_its_own() {
     assert!(told.contains(&why), "{told}");
 }
 
-/// A program that is told to end while its room is being created removes it, whether the room server answers by then or not.
+/// A program that is told to end while its room is being created removes it, whether the room server answers by then or
+/// not.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_program_removes_a_room_that_is_being_created() {
     for answers in [true, false] {
@@ -385,7 +387,8 @@ async fn a_room_at_a_forbidden_address_is_not_joined_whoever_names_it() {
     }
 }
 
-/// A start request may hand out a media room in place of a base address: the call is held there, and nobody makes an offer.
+/// A start request may hand out a media room in place of a base address: the call is held there, and nobody makes an
+/// offer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipeline_that_hands_out_a_room_is_met_there() {
     let rooms = Rooms::start(200, "{}").await;

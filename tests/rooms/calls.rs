@@ -39,7 +39,8 @@ async fn call(stage: &Stage, server: &PythonServer, max_ms: u32) -> (CallReport,
     (stage.call(placement).await.expect("there is room"), folder)
 }
 
-/// The best share of the pipeline's tone in half a second of the agent's channel, and the loudest sample of the caller's.
+/// The best share of the pipeline's tone in half a second of the agent's channel, and the loudest sample of the
+/// caller's.
 pub fn tone_and_peak(report: &CallReport) -> (f64, i16) {
     let [own, agent] = channels(report.recording.as_ref().expect("it was recorded"));
     let best = agent.chunks(8000).map(|part| share(part, THEIRS_HZ)).fold(0.0, f64::max);

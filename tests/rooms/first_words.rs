@@ -37,7 +37,8 @@ fn first_of(pcm: &[i16]) -> (f64, usize) {
     (hz - 300.0 - (first + last) as f64 / 32.0, from)
 }
 
-/// An agent that sounds already when the caller comes: the caller's recording has its sound from where the server passed it on.
+/// An agent that sounds already when the caller comes: the caller's recording has its sound from where the server
+/// passed it on.
 async fn hear_from_the_first_packet(behaviour: Behaviour) {
     let server = RoomServer::with(behaviour).await;
     let stage = Stage::new().await;

@@ -1,5 +1,6 @@
-//! The room server that the protocol comes from, or another one of it: `make rooms` builds and starts it. Its address comes by
-//! `RINGER_ROOM_SERVER`, its key and secret are those of the tests; without an address there is nothing to test.
+//! The room server that the protocol comes from, or another one of it: `make rooms` builds and starts it. Its address
+//! comes by `RINGER_ROOM_SERVER`, its key and secret are those of the tests; without an address there is nothing to
+//! test.
 
 mod workers;
 
@@ -91,7 +92,8 @@ async fn calls_are_set_up_in_it_without_waits() {
     }
 }
 
-/// Starts a relay of connections to the server at `url` that knows no single connection, until the end of the test's runtime.
+/// Starts a relay of connections to the server at `url` that knows no single connection, until the end of the test's
+/// runtime.
 async fn without_joint(url: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
     let relay = format!("ws://{}", listener.local_addr().expect("it is bound"));

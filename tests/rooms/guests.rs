@@ -224,7 +224,8 @@ async fn this_side_and_an_official_agent_meet_over_one_connection() {
     meet(Behaviour { knows_joint: true, ..Behaviour::default() }, Flow::Joint).await;
 }
 
-/// The agent comes and publishes later, is mute for a while, publishes anew, and shows a picture; a bystander is not heard.
+/// The agent comes and publishes later, is mute for a while, publishes anew, and shows a picture; a bystander is not
+/// heard.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_agents_track_is_followed() {
     let server = RoomServer::start().await;
@@ -252,7 +253,8 @@ async fn the_agents_track_is_followed() {
     agent.sees(|seen| seen["left"].as_array().is_some_and(|left| left.contains(&json!(OWN)))).await;
 }
 
-/// A lost WebSocket is taken up while media go on; a room is joined anew where the server wants that, or media are lost.
+/// A lost WebSocket is taken up while media go on; a room is joined anew where the server wants that, or media are
+/// lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_connections_come_back() {
     let server = RoomServer::start().await;
@@ -369,7 +371,8 @@ async fn what_becomes_of_rooms_that_cannot_be_joined() {
     check(target(url), soon, FaultKind::RoomNoAgent, mute).await;
 }
 
-/// Media of a server that come from an address that is not allowed, and that it named in vain: the path is learned by a check.
+/// Media of a server that come from an address that is not allowed, and that it named in vain: the path is learned by a
+/// check.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_is_learned_in_a_room_is_judged_by_the_guard() {
     for knows_joint in [false, true] {

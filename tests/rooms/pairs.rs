@@ -184,7 +184,8 @@ async fn a_restarted_connection_is_found_again() {
     }
 }
 
-/// The other side opens channels and sends without end, and nobody reads here: memory stays bounded, all is counted, media pass.
+/// The other side opens channels and sends without end, and nobody reads here: memory stays bounded, all is counted,
+/// media pass.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_is_counted_and_media_pass_beside_it() {
     let (mut near, mut far) = pair().await;

@@ -144,8 +144,8 @@ async fn a_pipeline_is_started_heard_and_left() {
     assert_eq!(call.wait_ended().await, PipelineEnd::AgentLeft);
 }
 
-/// The other side's sockets fall silent: consent runs out, and the connection is made anew under its name. The second time the
-/// call is over.
+/// The other side's sockets fall silent: consent runs out, and the connection is made anew under its name. The second
+/// time the call is over.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_connection_is_made_anew_once() {
     let bot = bot(&["--no-patch"]).await;

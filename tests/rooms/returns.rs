@@ -71,7 +71,8 @@ async fn the_agent_takes_the_place_of_a_person_who_has_not_spoken() {
     guest.hears().await;
 }
 
-/// An agent whose connection was lost ends the call at that moment, not by its hang-up; before its time is over it may be back.
+/// An agent whose connection was lost ends the call at that moment, not by its hang-up; before its time is over it may
+/// be back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_agent_is_a_lost_connection_from_its_last_moment_on() {
     let (server, stage) = (RoomServer::start().await, Stage::new().await);

@@ -1,5 +1,5 @@
-//! A small room server: one room or several, the signalling over a WebSocket, two peer connections for each participant. Official
-//! clients of the protocol find it good enough (`official.rs`), and so it stands for theirs.
+//! A small room server: one room or several, the signalling over a WebSocket, two peer connections for each
+//! participant. Official clients of the protocol find it good enough (`official.rs`), and so it stands for theirs.
 
 mod member;
 mod tokens;

@@ -85,8 +85,8 @@ impl Relay {
     }
 }
 
-/// Every candidate of this side is one of the relay, and a call gets through it, with audio both ways. Without the relay there is
-/// no call, for which nobody else is blamed.
+/// Every candidate of this side is one of the relay, and a call gets through it, with audio both ways. Without the
+/// relay there is no call, for which nobody else is blamed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_gets_through_a_relay_alone() {
     if !is_wanted() {

@@ -1,4 +1,5 @@
-//! Words of a call to a room: the room and its server, the agent that did not come, and a room server that is taken for an agent.
+//! Words of a call to a room: the room and its server, the agent that did not come, and a room server that is taken for
+//! an agent.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use super::server::{Behaviour, KEY, RoomServer, SECRET};
 use crate::calls::stage::Stage;
 use crate::program::{PATIENCE, ringer};
 
-/// Room, version of the server and form of the protocol are told; every line of standard output is JSON with `--verbose`, too.
+/// Room, version of the server and form of the protocol are told; every line of standard output is JSON with
+/// `--verbose`, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_program_tells_room_server_and_flow() {
     for (knows_joint, flow) in [(false, "two connections"), (true, "one connection")] {

@@ -1,4 +1,5 @@
-//! Every script of `fixtures/sim`: early media, hold, re-INVITE and redirects as files, each with what is expected of it.
+//! Every script of `fixtures/sim`: early media, hold, re-INVITE and redirects as files, each with what is expected of
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Calls over a WebSocket in virtual time: every protocol, whatever the network does to a stream and whatever goes wrong.
+//! Calls over a WebSocket in virtual time: every protocol, whatever the network does to a stream and whatever goes
+//! wrong.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -30,7 +30,8 @@ pub fn outgoing(trunk: &str) -> Outgoing {
     Outgoing { trunk, number, caller, rings_ms: 60_000, lasts_ms: 600_000 }
 }
 
-/// Dials for each of these results at the same time, each by one of the services, and counts what came of it: "" for admitted.
+/// Dials for each of these results at the same time, each by one of the services, and counts what came of it: "" for
+/// admitted.
 pub async fn race(services: &[Service], caller: &Caller, results: &[i64], trunk: &str) -> BTreeMap<String, usize> {
     let (told, mut answers) = mpsc::channel::<Result<std::result::Result<Option<String>, Obstacle>>>(results.len());
     let tasks = Tasks::new();

@@ -1,5 +1,5 @@
-//! Verdicts on calls that are no good: the agent's fault, this side's, or not known. Each by the program, against agents and servers
-//! that fail on purpose.
+//! Verdicts on calls that are no good: the agent's fault, this side's, or not known. Each by the program, against
+//! agents and servers that fail on purpose.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -55,7 +55,8 @@ async fn agents_that_are_not_reached_are_not_charged_and_those_that_refuse_are()
     let mut files = Vec::new();
     let mut desks = Vec::new();
     let mut add = |name: &str, connect: &str| {
-        // Whoever is waited for to the end is waited for shortly; everything else has its own end, on a slow machine too.
+        // Whoever is waited for to the end is waited for shortly; everything else has its own end, on a slow machine
+        // too.
         let rings_s = if ["rings", "says nothing"].contains(&name) { 5 } else { 100 };
         let scenario = format!(
             "  - name: {name}\n    ringing_timeout: {rings_s}\n    goal: Hello.\n    expect: [{{ ended_by: agent }}]\n"

@@ -1,12 +1,13 @@
-//! Greetings of the sample agent that come late, on channels that a suite reaches without a server: each fails, and an agent that
-//! greets soon passes.
+//! Greetings of the sample agent that come late, on channels that a suite reaches without a server: each fails, and an
+//! agent that greets soon passes.
 
 use serde_json::json;
 
 use super::Bench;
 use super::blame::free_port;
 
-/// Returns a suite that starts the sample agent, which answers on one channel at a port, and expects that it greets soon.
+/// Returns a suite that starts the sample agent, which answers on one channel at a port, and expects that it greets
+/// soon.
 fn suite_of(name: &str, connect: &str, flag: &str, port: u16, fault: &[&str]) -> String {
     let (program, at) = (env!("CARGO_BIN_EXE_ringer"), format!("127.0.0.1:{port}"));
     let command = [&[program, "agent", "--listen", "127.0.0.1:0", flag, &at], fault].concat();

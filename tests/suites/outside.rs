@@ -1,4 +1,5 @@
-//! Figures and files of suites against other people's programs: statsmodels, and the framework whose words evals are written in.
+//! Figures and files of suites against other people's programs: statsmodels, and the framework whose words evals are
+//! written in.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

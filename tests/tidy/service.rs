@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{check, read_file, scan, tree};
 
-/// The folders in their order, each with its subject: the type that has its operations. It is held in a field of that name.
+/// The folders in their order, each with its subject: the type that has its operations. It is held in a field of that
+/// name.
 const ORDER: [(&str, &str); 12] = [
     ("files", ""),
     ("outbox", "Outbox"),
@@ -20,8 +21,8 @@ const ORDER: [(&str, &str); 12] = [
     ("jobs", ""),
 ];
 
-/// Items of `src/service/lib.rs` itself; any other name that it exports belongs to a folder, and is used from there. Jobs use
-/// the service as a stranger does.
+/// Items of `src/service/lib.rs` itself; any other name that it exports belongs to a folder, and is used from there.
+/// Jobs use the service as a stranger does.
 const ROOT: [&str; 7] = ["Caller", "Handles", "LiveCalls", "NoLiveCalls", "Service", "Settings", "WEBHOOK_PATIENCE"];
 
 /// Returns the name that a text begins with.
@@ -74,7 +75,8 @@ fn methods(text: &str) -> Vec<String> {
     lines.filter_map(|line| line.split_once("fn ").map(|(_, rest)| word(rest))).collect()
 }
 
-/// Returns the calls of subjects' methods in a text of the form `self.name(` and `self.field.name(`, without the parenthesis.
+/// Returns the calls of subjects' methods in a text of the form `self.name(` and `self.field.name(`, without the
+/// parenthesis.
 fn calls(text: &str) -> Vec<String> {
     let lines: Vec<String> = subject_lines(text).iter().map(|line| line.trim_start().to_owned()).collect();
     let code = lines.join("\n").replace("\n.", ".");

@@ -1,5 +1,5 @@
-//! A server that stops reading, and the lateness of the call to it; agents whose own pace decides what is heard; servers that greet
-//! late, and the time that is told.
+//! A server that stops reading, and the lateness of the call to it; agents whose own pace decides what is heard;
+//! servers that greet late, and the time that is told.
 
 mod frameworks;
 
@@ -47,8 +47,8 @@ async fn a_server_that_stops_reading() {
     stage.engine.stop().await;
 }
 
-/// Calls a server whose script greets, and returns the report with the seconds from the opening of the socket to the greeting on the
-/// server's own clock.
+/// Calls a server whose script greets, and returns the report with the seconds from the opening of the socket to the
+/// greeting on the server's own clock.
 async fn call_greeter<F>(kind: Kind, script: impl Fn(Line) -> F + Clone + Send + Sync + 'static) -> (CallReport, f64)
 where
     F: Future<Output = Line> + Send + 'static,

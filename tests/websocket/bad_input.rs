@@ -1,5 +1,5 @@
-//! Messages that servers should not send, and servers that do not read: the call itself ends as it should, or goes on, and another
-//! call beside it notices nothing.
+//! Messages that servers should not send, and servers that do not read: the call itself ends as it should, or goes on,
+//! and another call beside it notices nothing.
 
 use ringer::engine::{CallReport, SocketSettings};
 use ringer_media::call::{ChannelEvent, EndReason, EventKind, RemoteKind};

@@ -1,5 +1,5 @@
-//! Servers and callers of other people's libraries: the engine's own protocol with a server of `websockets`, and a carrier's media stream
-//! with streamdouble as the second caller, and as the caller of the sample agent.
+//! Servers and callers of other people's libraries: the engine's own protocol with a server of `websockets`, and a
+//! carrier's media stream with streamdouble as the second caller, and as the caller of the sample agent.
 
 use ringer::clock::Clock;
 use ringer::engine::{Destination, EngineConfig, Placement, WebSocketDial};
@@ -138,7 +138,8 @@ async fn an_echo_agent_cannot_tell_the_engine_from_a_double_of_the_carrier() {
         );
         let (least, most, mean) = distances(seen);
         assert!((least, most) == (20, 20) && (19.0..21.0).contains(&mean), "{who}: {least} {most} {mean}");
-        // The mark is bound to what was sent back before it: a second, so much later than the frames came as they waited.
+        // The mark is bound to what was sent back before it: a second, so much later than the frames came as they
+        // waited.
         let marks = seen["marks"].as_array().cloned().unwrap_or_default();
         assert_eq!((marks.len(), &marks[0][0]), (1, &json!("m1")), "{who}");
         let at = marks[0][1].as_u64().unwrap_or_default();

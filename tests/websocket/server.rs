@@ -1,4 +1,5 @@
-//! Servers that calls are made to: one that speaks WebSocket and does what a test says, one that answers anything at all.
+//! Servers that calls are made to: one that speaks WebSocket and does what a test says, one that answers anything at
+//! all.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Shared schemas of the document. A type of the model can be both taken and returned. A request may leave out what an answer always
-//! has, so such a type becomes two components. Components that nothing refers to are left out.
+//! Shared schemas of the document. A type of the model can be both taken and returned. A request may leave out what an
+//! answer always has, so such a type becomes two components. Components that nothing refers to are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Operation ids: the names that generated clients give their functions, as a person would write them. They are listed by method
-//! and path in `operation_ids.txt`; a test finds a route that the list lacks.
+//! Operation ids: the names that generated clients give their functions, as a person would write them. They are listed
+//! by method and path in `operation_ids.txt`; a test finds a route that the list lacks.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! Null in bodies. A field that need not be there may also be null: in a new thing that is as if it was not given, in a partial
-//! update it clears the field or leaves it. The walker takes it so, and the document says so.
+//! Null in bodies. A field that need not be there may also be null: in a new thing that is as if it was not given, in a
+//! partial update it clears the field or leaves it. The walker takes it so, and the document says so.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
-//! Schemas in the form that generators of clients understand. The derived ones say the same in forms that some of them refuse or
-//! misread: `true` as a schema, objects as defaults, and defaults of fields, which some take for a promise that the field is there.
+//! Schemas in the form that generators of clients understand. The derived ones say the same in forms that some of them
+//! refuse or misread: `true` as a schema, objects as defaults, and defaults of fields, which some take for a promise
+//! that the field is there.
 
 use ringer_model::schema::RULES;
 use serde_json::{Map, Value, json};

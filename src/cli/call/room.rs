@@ -192,8 +192,8 @@ impl RoomFlags {
         }
     }
 
-    /// Returns the way into the room of a call with its token, and the room that is to be created where none is named. Nothing is
-    /// asked yet.
+    /// Returns the way into the room of a call with its token, and the room that is to be created where none is named.
+    /// Nothing is asked yet.
     ///
     /// # Errors
     /// Names what is missing.

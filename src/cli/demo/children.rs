@@ -1,5 +1,5 @@
-//! The two programs that a demonstration starts: each a process of its own in a group of its own, so that the keys pressed in
-//! the terminal reach the demonstration alone and it ends them in order.
+//! The two programs that a demonstration starts: each a process of its own in a group of its own, so that the keys
+//! pressed in the terminal reach the demonstration alone and it ends them in order.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

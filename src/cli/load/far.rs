@@ -1,5 +1,5 @@
-//! The far side of a load test, in a process of its own so that its cost is not the engine's: it answers every call, streams
-//! prepared speech and silence in turn, counts what it receives and listens to none of it.
+//! The far side of a load test, in a process of its own so that its cost is not the engine's: it answers every call,
+//! streams prepared speech and silence in turn, counts what it receives and listens to none of it.
 
 pub mod pipeline;
 pub mod room;

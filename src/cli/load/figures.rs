@@ -33,8 +33,8 @@ pub struct Figures {
     pub seconds: f64,
     /// CPU time of this process in the window, in milliseconds for each call and second; `None` when calls ended in it.
     pub cpu_ms_per_call_second: Option<f64>,
-    /// Memory that a call holds while it is up, all of this process that came with the calls, in KiB; `None` where the allocator
-    /// does not tell, and when calls ended in the window.
+    /// Memory that a call holds while it is up, all of this process that came with the calls, in KiB; `None` where the
+    /// allocator does not tell, and when calls ended in the window.
     pub memory_kib_per_call: Option<f64>,
     /// True if times can be relied on: sending was on time.
     pub trusted: bool,

@@ -139,7 +139,8 @@ impl Caller {
         }
     }
 
-    /// Returns the verdict on a call that this side hung up, unless it passed before: nobody knows how it would have gone on.
+    /// Returns the verdict on a call that this side hung up, unless it passed before: nobody knows how it would have
+    /// gone on.
     fn cut_short(&self, judgement: Judgement, record: &Value) -> Judgement {
         let is_cut = self.halt.is_cancelled() && record["end_reason"] == "api_hangup";
         match is_cut && judgement.verdict == Verdict::Failed {

@@ -9,8 +9,8 @@ use crate::suite::mask::mask;
 /// Name of the member that lists the hashes of the others.
 const HASHES: &str = "hashes.sha256";
 
-/// Returns a tar archive in which no member has one of the `masked` values, with the hashes of what is left. Texts have `***`
-/// instead; other files as many asterisks as the value has bytes, so that their lengths stay right.
+/// Returns a tar archive in which no member has one of the `masked` values, with the hashes of what is left. Texts have
+/// `***` instead; other files as many asterisks as the value has bytes, so that their lengths stay right.
 ///
 /// # Errors
 /// The archive cannot be read.

@@ -38,8 +38,8 @@ pub fn files(paths: &[String]) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Returns a line for each folder among the paths below which there are files that look like suites and are not run: those in
-/// its sub-folders, and those whose ending has capitals.
+/// Returns a line for each folder among the paths below which there are files that look like suites and are not run:
+/// those in its sub-folders, and those whose ending has capitals.
 pub fn files_not_run(paths: &[String]) -> Vec<String> {
     let line = |given: &String| {
         let folder = Path::new(given);

@@ -184,7 +184,8 @@ impl Plan {
         self.suites.iter().filter_map(problem).collect()
     }
 
-    /// Returns problems of metrics that expectations name. Names that are not built in may be those of a server's own metrics.
+    /// Returns problems of metrics that expectations name. Names that are not built in may be those of a server's own
+    /// metrics.
     fn check_metrics(&mut self, named: &[(String, Place)]) -> Vec<String> {
         let mut problems = Vec::new();
         for (name, at) in named {
@@ -327,9 +328,9 @@ impl Plan {
         out.line(mask(&format!("{:#}", json!({ "suites": all, "calls": self.jobs.len() })), &self.masked));
     }
 
-    /// Makes agents, simulations and Digital Humans; a simulation for each call's scenario. `earlier`: the run that is compared with.
-    /// `tokens`: the server that hands out those of shared rooms. `is_trial`: at an engine without calls, which does not know the
-    /// agents of a server.
+    /// Makes agents, simulations and Digital Humans; a simulation for each call's scenario. `earlier`: the run that is
+    /// compared with. `tokens`: the server that hands out those of shared rooms. `is_trial`: at an engine without
+    /// calls, which does not know the agents of a server.
     ///
     /// # Errors
     /// The server is not reached, or refuses a resource: then nothing was called.

@@ -6,8 +6,8 @@ use super::client::Refusal;
 use crate::suite::fitting::position;
 use crate::suite::yaml::{Node, Place};
 
-/// Returns the lines of a refusal, each with the place in the file of what is refused; `sources`: values of the file by the fields of
-/// the API, `at`: the place of the whole.
+/// Returns the lines of a refusal, each with the place in the file of what is refused; `sources`: values of the file by
+/// the fields of the API, `at`: the place of the whole.
 pub fn lines(refusal: &Refusal, what: &str, sources: &[(String, Node)], at: &Place) -> Vec<String> {
     let Refusal { status, told, detail } = refusal;
     match detail {

@@ -51,7 +51,8 @@ impl Entry {
     }
 }
 
-/// Returns the way of a suite into its rooms, by the environment; `None` for another connection, and where nobody is called.
+/// Returns the way of a suite into its rooms, by the environment; `None` for another connection, and where nobody is
+/// called.
 ///
 /// # Errors
 /// Names what is missing or cannot be, with its position.
@@ -93,8 +94,8 @@ fn by_flags(flags: &RoomFlags, made: &Made, room: &RoomAt) -> Result<Entry, Stri
     }
 }
 
-/// Returns the problem of several calls in one room into which an agent is to be dispatched for each: a server dispatches agents of a
-/// token when it makes the room.
+/// Returns the problem of several calls in one room into which an agent is to be dispatched for each: a server
+/// dispatches agents of a token when it makes the room.
 pub fn repeated_dispatch(connect: &Connect, entry: &Entry, calls: usize) -> Option<String> {
     let Connect::Made(made) = connect else { return None };
     let room = made.room.as_ref()?;
@@ -127,7 +128,8 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Starts the server for whoever has `key`; `None` where no suite needs it. `suites`: position, connection and way of each.
+    /// Starts the server for whoever has `key`; `None` where no suite needs it. `suites`: position, connection and way
+    /// of each.
     ///
     /// # Errors
     /// There is no port.

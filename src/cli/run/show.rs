@@ -1,5 +1,5 @@
-//! Progress of running calls: a line each on a terminal, else a line for each that has ended. On standard error: results go to
-//! standard output.
+//! Progress of running calls: a line each on a terminal, else a line for each that has ended. On standard error:
+//! results go to standard output.
 
 use std::io::IsTerminal;
 

@@ -1,4 +1,5 @@
-//! An engine without calls, which is asked whether it takes the resources of a run: `--dry-run` refuses what the run refuses.
+//! An engine without calls, which is asked whether it takes the resources of a run: `--dry-run` refuses what the run
+//! refuses.
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

@@ -174,8 +174,8 @@ fn rows(plan: &Plan, calls: &[Played]) -> Vec<Row> {
     rows
 }
 
-/// Returns failed if one gate failed, else unreachable if the agent behind one that is not passed was not reached, else unknown
-/// if one is not known, else passed.
+/// Returns failed if one gate failed, else unreachable if the agent behind one that is not passed was not reached, else
+/// unknown if one is not known, else passed.
 fn overall(rows: &[Row]) -> Verdict {
     let has = |verdict| rows.iter().any(|row| row.gate == verdict);
     match (has(Verdict::Failed), has(Verdict::Unknown)) {

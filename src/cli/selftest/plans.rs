@@ -1,4 +1,5 @@
-//! Suites of the selftest: for each fault one that should find it, what passes the same suite, and one that the fault does not touch.
+//! Suites of the selftest: for each fault one that should find it, what passes the same suite, and one that the fault
+//! does not touch.
 
 use crate::agent::Fault;
 
@@ -48,8 +49,9 @@ impl Channel {
     }
 }
 
-// Words are expected that the recognizer of a machine without neural models hears right. A caller who speaks of appointments would
-// key what the menu offers for them. Answers wait for 2 s, so that a recognizer that has calls of both sides to hear is in time.
+// Words are expected that the recognizer of a machine without neural models hears right. A caller who speaks of
+// appointments would key what the menu offers for them. Answers wait for 2 s, so that a recognizer that has calls of
+// both sides to hear is in time.
 const BOOKS: Plan = (
     "books",
     "
@@ -125,8 +127,8 @@ const TALKS_LONG: Plan = (
 ",
 );
 
-// Much is said by the agent, so that coughs fall into it in every call. A pause between two sentences can look like a stop beside a
-// cough: an agent that yields does so at most of them.
+// Much is said by the agent, so that coughs fall into it in every call. A pause between two sentences can look like a
+// stop beside a cough: an agent that yields does so at most of them.
 const COUGHS: Plan = (
     "coughs",
     "
@@ -219,8 +221,8 @@ pub fn greeting_plan(channel: Channel) -> Plan {
     if channel == Channel::Chat { WRITES_SOON } else { GREETS_SOON }
 }
 
-/// Returns the channels over which a fault is planted: the time of the greeting counts from another moment on each, and a wrong rate
-/// is one of a WebSocket. None: the fault is not planted in virtual time.
+/// Returns the channels over which a fault is planted: the time of the greeting counts from another moment on each, and
+/// a wrong rate is one of a WebSocket. None: the fault is not planted in virtual time.
 pub fn channels(fault: Fault, is_real: bool) -> &'static [Channel] {
     match fault {
         Fault::WrongRate if is_real => &[Channel::WebSocket],

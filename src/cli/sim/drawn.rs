@@ -1,5 +1,5 @@
-//! Calls of which nearly everything is drawn from their seed: codec, network, manner, line, script, digits, and what goes wrong.
-//! Whatever comes together, the same seed gives the same call.
+//! Calls of which nearly everything is drawn from their seed: codec, network, manner, line, script, digits, and what
+//! goes wrong. Whatever comes together, the same seed gives the same call.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -26,7 +26,8 @@ impl CallState {
         for (Written { path, state, closed }, layout) in std::mem::take(&mut self.files.recording) {
             let closed = tokio::time::timeout(CLOSING, closed).await.is_ok();
             let fault = state.problem().or_else(|| {
-                // What was sent last lies behind the end, and more of both where the other side's audio had stopped before.
+                // What was sent last lies behind the end, and more of both where the other side's audio had stopped
+                // before.
                 (closed && ending.connected).then(|| cut_to(&path, layout, ending.samples)).flatten()
             });
             let mut is_there = fault.is_none();

@@ -40,7 +40,8 @@ pub(crate) struct OpenFiles {
 }
 
 impl Files {
-    /// Opens the files of a call in `folder`, its signalling named `log`; what cannot be opened is a warning, not an error.
+    /// Opens the files of a call in `folder`, its signalling named `log`; what cannot be opened is a warning, not an
+    /// error.
     pub fn open(recorder: &Recorder, folder: Option<&Path>, captured: bool, log: &str) -> Files {
         let mut rest = OpenFiles {
             journal: Journal::default(),

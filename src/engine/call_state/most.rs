@@ -1,4 +1,5 @@
-//! Limits of what the other side of a call can make this one write: bytes of the signalling log, and events of the timeline.
+//! Limits of what the other side of a call can make this one write: bytes of the signalling log, and events of the
+//! timeline.
 
 use std::fs::File;
 use std::io::Write;

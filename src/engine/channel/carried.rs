@@ -1,5 +1,5 @@
-//! Channels whose connections a task of their own carries: news arrive and orders leave by queues, and audio passes by. The same
-//! for voice pipelines and media rooms.
+//! Channels whose connections a task of their own carries: news arrive and orders leave by queues, and audio passes by.
+//! The same for voice pipelines and media rooms.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -115,7 +115,8 @@ impl<P: CarriedPort> Side<P> {
         (Side { port, queues, finished: None, is_open: false, is_over: false }, line)
     }
 
-    /// Returns the next news; `None` after the last. A task that is gone without a last word has failed. Safe to drop and call again.
+    /// Returns the next news; `None` after the last. A task that is gone without a last word has failed. Safe to drop
+    /// and call again.
     pub async fn next_news(&mut self) -> Option<SideNews<P>> {
         if self.is_over {
             return None;

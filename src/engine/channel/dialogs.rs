@@ -1,4 +1,5 @@
-//! The SIP dialogs of one live call: its own, that with the target of a transfer while it is called, and those that it has left.
+//! The SIP dialogs of one live call: its own, that with the target of a transfer while it is called, and those that it
+//! has left.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

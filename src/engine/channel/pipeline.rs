@@ -1,4 +1,5 @@
-//! Calls to voice pipelines, and calls that came in by an offer: a task of its own opens the connection and moves its packets.
+//! Calls to voice pipelines, and calls that came in by an offer: a task of its own opens the connection and moves its
+//! packets.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -97,7 +97,8 @@ impl<O, N, S> Queues<O, N, S> {
         self.orders = closed;
     }
 
-    /// Returns warnings about this side: orders that found no room, and news that it did not take in time. `other` names the other side.
+    /// Returns warnings about this side: orders that found no room, and news that it did not take in time. `other`
+    /// names the other side.
     pub fn warnings(&self, other: &str) -> Vec<String> {
         let lost = format!("events of {other} are missing: this side was held up and did not take them in time");
         warnings_of(&[(self.unsent, &format!("messages to {other} were not sent")), (self.lost.count(), &lost)])

@@ -1,4 +1,5 @@
-//! Calls by SIP: dialogs at the sockets that all calls share, media at sockets of their own, and keys that handshakes bring.
+//! Calls by SIP: dialogs at the sockets that all calls share, media at sockets of their own, and keys that handshakes
+//! bring.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -55,8 +55,8 @@ impl Dialogue {
         }
     }
 
-    /// Returns the time at which the conversation has lasted its longest. A first message that is not answered counts from its sending,
-    /// and one that is never written from the moment at which it was due.
+    /// Returns the time at which the conversation has lasted its longest. A first message that is not answered counts
+    /// from its sending, and one that is never written from the moment at which it was due.
     fn runs_out_at(&self) -> Option<i64> {
         let sent_ms = match &self.doing {
             Doing::Sending { since, .. } => Some(*since),
@@ -65,8 +65,8 @@ impl Dialogue {
         self.began_ms.or(sent_ms).or(self.opened_ms).zip(self.spec.max_duration_ms).map(|(began, most)| began + most)
     }
 
-    /// Ends a conversation whose time is over. A message that is on its way was not taken for the reason of its last attempt, or it was
-    /// not answered: then the agent was silent where it could answer.
+    /// Ends a conversation whose time is over. A message that is on its way was not taken for the reason of its last
+    /// attempt, or it was not answered: then the agent was silent where it could answer.
     fn run_out(&mut self, now: i64, reason: EndReason) {
         match std::mem::replace(&mut self.doing, Doing::Waiting) {
             Doing::Sending { trouble: Some(trouble), .. } => self.end(now, EndReason::Fault, Some(trouble)),

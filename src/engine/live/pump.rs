@@ -11,8 +11,8 @@ use crate::services::CallServices;
 use crate::shard::FromShard;
 use crate::wake::Wake;
 
-/// Hands messages of a media thread to the tasks of its calls, until the engine stops or nobody holds it any more. The thread rings
-/// `wake` when it ends.
+/// Hands messages of a media thread to the tasks of its calls, until the engine stops or nobody holds it any more. The
+/// thread rings `wake` when it ends.
 pub(super) async fn pump(
     services: Weak<CallServices>,
     stopping: impl Future<Output = ()>,

@@ -50,8 +50,8 @@ fn live_call(spec: CallSpec, rings: FrameRings, tap: Producer<i16>, heard: Produ
     }
 }
 
-/// A call over rings to an agent that sends its words in one burst: frames leave in order, and the words are heard and recorded at
-/// real time without a gap.
+/// A call over rings to an agent that sends its words in one burst: frames leave in order, and the words are heard and
+/// recorded at real time without a gap.
 #[test]
 fn a_call_over_rings_is_heard_at_real_time() {
     let params = PcmParams::new(16_000).expect("a rate that is spoken");

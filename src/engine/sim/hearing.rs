@@ -34,8 +34,8 @@ impl Heard {
     }
 }
 
-/// The words whose middle lies in `from..to`. Words of an utterance are taken to be equally long. `is_written`: with capitals and
-/// punctuation, as some recognizers write them.
+/// The words whose middle lies in `from..to`. Words of an utterance are taken to be equally long. `is_written`: with
+/// capitals and punctuation, as some recognizers write them.
 pub(super) fn words(said: &[Said], from: Time, to: Time, is_written: bool) -> Vec<Heard> {
     let mut heard = Vec::new();
     for said in said.iter().filter(|said| said.from < to && said.to.is_none_or(|end| end > from)) {

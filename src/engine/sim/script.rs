@@ -1,9 +1,10 @@
-//! Scripts of simulated calls: files that tell what the answering side, the caller and the network do, and what is expected.
+//! Scripts of simulated calls: files that tell what the answering side, the caller and the network do, and what is
+//! expected.
 //!
-//! A file is plain text, one entry a line; `#` begins a comment. Words are parted by blanks, text stands in double or single quotes. All
-//! times are seconds after the INVITE. `SIDE` is `caller` (192.0.2.1), `agent` (192.0.2.2) or `target` (192.0.2.4), to which the agent
-//! may transfer the call; the `proxy` (192.0.2.3) is an element that only redirects and refuses. SIP is at port 5060 of each, media of
-//! the sides at port 20000.
+//! A file is plain text, one entry a line; `#` begins a comment. Words are parted by blanks, text stands in double or
+//! single quotes. All times are seconds after the INVITE. `SIDE` is `caller` (192.0.2.1), `agent` (192.0.2.2) or
+//! `target` (192.0.2.4), to which the agent may transfer the call; the `proxy` (192.0.2.3) is an element that only
+//! redirects and refuses. SIP is at port 5060 of each, media of the sides at port 20000.
 //!
 //! ```text
 //! SIDE codecs NAME...                 codecs of the side, best first (PCMU)
@@ -26,7 +27,8 @@
 //! network loss PERCENT                packets that are lost (0); a WebSocket is late instead
 //! network loses "START" [N]           the first N SIP messages that begin so are lost (1)
 //! until SECONDS                       both sides hang up (30)
-//! websocket [KIND|JSON]               the call goes over a WebSocket, in the engine's own protocol, in that of a kind, or in that of
+//! websocket [KIND|JSON]               the call goes over a WebSocket, in the engine's own protocol, in that of a kind,
+//! or in that of
 //!                                     the settings of a dialect, as an object of JSON
 //! SIDE ignores_claims                 goes on speaking when the other side says by message that it speaks
 //!
@@ -51,7 +53,8 @@
 //! TIME network dies                                nothing arrives any more
 //! ```
 //!
-//! In a call over a WebSocket the agent may answer, refuse and redirect (without contacts) each upgrade request, hang up, and:
+//! In a call over a WebSocket the agent may answer, refuse and redirect (without contacts) each upgrade request, hang
+//! up, and:
 //!
 //! ```text
 //! TIME agent sends "TEXT" [count N]                a text message as it stands, so many times (1)
@@ -65,8 +68,8 @@
 //! TIME agent goes_silent                           nothing of its own is sent any more, only what lines say
 //! ```
 //!
-//! What the agent may do, the target may do too. Both ring and answer by themselves where no line has them do so. Each INVITE that the proxy gets is answered by its next line,
-//! the last line answers all that follow.
+//! What the agent may do, the target may do too. Both ring and answer by themselves where no line has them do so. Each
+//! INVITE that the proxy gets is answered by its next line, the last line answers all that follow.
 //!
 //! ```text
 //! expect SIDE event NAME [KEY = VALUE | KEY contains "TEXT"]... [RANGE] [count N]
@@ -80,7 +83,8 @@
 //! expect SIDE warning contains "TEXT"
 //! expect [SIDE] sip contains|lacks "TEXT"                         the SIP log of SIDE (the caller's)
 //! expect [SIDE] sip count of "START" = N                          messages that begin so
-//! expect [SIDE] message sent|received "TEXT" [RANGE] [count N]    lines of the log of a WebSocket with this text in them: messages
+//! expect [SIDE] message sent|received "TEXT" [RANGE] [count N]    lines of the log of a WebSocket with this text in
+//! them: messages
 //!                                                                 without audio, `close CODE REASON`
 //! ```
 //!

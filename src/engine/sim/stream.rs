@@ -1,5 +1,5 @@
-//! The connection of a simulated call over a WebSocket: a stream of bytes in each direction. Nothing is lost or overtaken: what the
-//! network loses is sent again, and everything behind it waits.
+//! The connection of a simulated call over a WebSocket: a stream of bytes in each direction. Nothing is lost or
+//! overtaken: what the network loses is sent again, and everything behind it waits.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -161,8 +161,8 @@ impl Way {
         late
     }
 
-    /// Returns the time at which the narrowest link has sent a segment that came at `now`. A sender is slowed down where a queue
-    /// would be full.
+    /// Returns the time at which the narrowest link has sent a segment that came at `now`. A sender is slowed down
+    /// where a queue would be full.
     fn carry(&mut self, now: Time, len: usize) -> Time {
         if self.spec.rate_bps == 0 {
             return now;
@@ -181,7 +181,8 @@ fn millis(ms: f64) -> Duration {
 mod tests {
     use super::*;
 
-    /// Sends `count` messages of `bytes` to the caller, 20 ms apart; returns number and transit in ms in order of arrival.
+    /// Sends `count` messages of `bytes` to the caller, 20 ms apart; returns number and transit in ms in order of
+    /// arrival.
     fn through(spec: NetemSpec, seed: u64, count: u32, bytes: usize) -> Vec<(u32, f64)> {
         let mut streams = Streams::new(spec, Seed(seed));
         let sent = |number: u32| Time::from_millis(1000 + u64::from(number) * 20);
@@ -215,7 +216,8 @@ mod tests {
         check(spec, 20.0, 20.0, 0..=0);
         check(NetemSpec { jitter_ms: 30.0, ..spec }, 20.0, 50.0, 0..=0);
         check(NetemSpec { duplicate: 0.5, ..spec }, 20.0, 20.0, 0..=0);
-        // Of 2000 messages 21 to 59 are held back, within three deviations; each takes itself and one more to 60 ms or longer.
+        // Of 2000 messages 21 to 59 are held back, within three deviations; each takes itself and one more to 60 ms or
+        // longer.
         check(NetemSpec { reorder: 0.02, reorder_ms: 60.0, ..spec }, 20.0, 80.0, 42..=118);
         // Of 2000 messages 7 to 33 are lost; each takes itself and the 8 behind it to 60 ms or longer.
         check(NetemSpec { loss: Loss::Independent(0.01), ..spec }, 20.0, 620.0, 63..=297);

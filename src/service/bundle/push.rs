@@ -1,5 +1,5 @@
-//! The declarative push: a bundle becomes what is stored. It is carried out in one transaction by the same checks and writes
-//! as single changes; when anything in it is refused, the transaction is dropped and all that is wrong is told.
+//! The declarative push: a bundle becomes what is stored. It is carried out in one transaction by the same checks and
+//! writes as single changes; when anything in it is refused, the transaction is dropped and all that is wrong is told.
 
 use ringer_base::error::{Error, Result};
 use ringer_model::Object;
@@ -74,8 +74,8 @@ impl Bundles {
 }
 
 impl Bundles {
-    /// Entities with a URL whose name leads to where nothing may be sent, and what is said of it. Found before the transaction:
-    /// names may take long.
+    /// Entities with a URL whose name leads to where nothing may be sent, and what is said of it. Found before the
+    /// transaction: names may take long.
     async fn refused_names<'b>(&self, bundle: &'b Bundle) -> Result<Vec<(&'static str, &'b Object, String)>> {
         let agents = bundle.agents.iter().map(|agent| {
             let given = AgentSpec::POSTED_TO.into_iter().zip(AgentSpec::posted_to_in(agent));
@@ -143,8 +143,8 @@ impl Push<'_> {
         self.errors.push(EntityError { entity_type: kind.to_owned(), entity_id, errors });
     }
 
-    /// Takes what a write refused as an error of the entity; `broken`: the rules of its kind that it breaks, as far as they
-    /// are known.
+    /// Takes what a write refused as an error of the entity; `broken`: the rules of its kind that it breaks, as far as
+    /// they are known.
     fn require_valid<T, V: JsonSchema>(
         &mut self,
         kind: &str,
@@ -390,7 +390,8 @@ impl Push<'_> {
     async fn metric(&mut self, entity: &Object, agent: &Anchor, codes: &mut Vec<String>) -> Result<Option<Uuid>> {
         const KIND: &str = "custom_metric";
         let sent = entity.get(CODE).and_then(Value::as_str).unwrap_or_default();
-        // As it was sent: what is no uuid may have been given to a metric elsewhere, and uuids were once stored as they came.
+        // As it was sent: what is no uuid may have been given to a metric elsewhere, and uuids were once stored as they
+        // came.
         let mut found = self.db.by::<CustomMetricSpec>("code_id", sent).await?;
         let is_text = !found.is_empty() && Uuid::parse_str(sent).is_err();
         let code = if is_text { Code::Text } else { Code::Uuid };

@@ -60,7 +60,8 @@ pub(crate) fn unfinished_id(name: &str) -> Option<Uuid> {
     name.strip_suffix(UNFINISHED).and_then(|id| Uuid::parse_str(id).ok())
 }
 
-/// True for names of files with sound: recordings in every form in which they are handed out, their outlines, captured media.
+/// True for names of files with sound: recordings in every form in which they are handed out, their outlines, captured
+/// media.
 pub(crate) fn is_audio(name: &str) -> bool {
     let kind = name.rsplit_once('.').map(|(_, kind)| kind);
     name == PEAKS || matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "pcapng" | "part"))

@@ -32,7 +32,8 @@ impl Conversations {
         self.move_on(organization, result_id, ResultStatus::Queued, ResultStatus::Ready, patch).await
     }
 
-    /// Moves a result from DISPATCHED or READY to RUNNING: its conversation began at `at_ms`, in milliseconds since 1970.
+    /// Moves a result from DISPATCHED or READY to RUNNING: its conversation began at `at_ms`, in milliseconds since
+    /// 1970.
     pub async fn connect(&self, organization: &str, result_id: i64, from: ResultStatus, at_ms: i64) -> Result<bool> {
         let patch = move |doc: &mut ResultDoc| doc.body.start_time = Some(Timestamp(at_ms));
         self.move_on(organization, result_id, from, ResultStatus::Running, patch).await

@@ -1,5 +1,5 @@
-//! Records of a conversation that is over: stored at its end, or kept on the disk until the database can be written again. A
-//! conversation that took place is not lost because the database was away at its end.
+//! Records of a conversation that is over: stored at its end, or kept on the disk until the database can be written
+//! again. A conversation that took place is not lost because the database was away at its end.
 
 use std::path::{Path, PathBuf};
 
@@ -44,8 +44,9 @@ pub struct Ended<Entry = Value> {
 }
 
 impl Conversations {
-    /// Stores the records of a conversation and moves its result on. Where the database cannot be written, they are kept on the disk
-    /// and stored later, also by the next start. Where neither can be done, the result ends as RESULT_NOT_STORED.
+    /// Stores the records of a conversation and moves its result on. Where the database cannot be written, they are
+    /// kept on the disk and stored later, also by the next start. Where neither can be done, the result ends as
+    /// RESULT_NOT_STORED.
     ///
     /// # Errors
     /// The result is gone, or cannot be written either.
@@ -168,7 +169,8 @@ impl Conversations {
             self.forget_messages(id).await?;
         }
         Box::pin(self.finish(organization, id, ended.outcome.clone())).await?;
-        // Results that are judged are redacted after the judgement, and one that is called again has another conversation.
+        // Results that are judged are redacted after the judgement, and one that is called again has another
+        // conversation.
         match redactor {
             Some(redactor)
                 if is_connected

@@ -1,6 +1,6 @@
-//! Results that the agent is to call: where they listen, who of several that share an address listens first, and whom a call
-//! that comes in is for. A result holds its addresses from READY until its conversation is over. So does one that is written,
-//! what only one may have: its two numbers, and its turn in a run that keeps an order.
+//! Results that the agent is to call: where they listen, who of several that share an address listens first, and whom a
+//! call that comes in is for. A result holds its addresses from READY until its conversation is over. So does one that
+//! is written, what only one may have: its two numbers, and its turn in a run that keeps an order.
 
 use ringer_base::clock;
 use ringer_base::config::Secret;
@@ -81,9 +81,9 @@ impl Conversations {
         Ok(turn)
     }
 
-    /// Lets a result that has a place go on: the agent is called, or its call is waited for. It waits when another result has
-    /// its address, or comes before it in a run whose calls are held one after the other. Returns true beside the turn if there
-    /// is something to commit.
+    /// Lets a result that has a place go on: the agent is called, or its call is waited for. It waits when another
+    /// result has its address, or comes before it in a run whose calls are held one after the other. Returns true
+    /// beside the turn if there is something to commit.
     pub(crate) async fn turn(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<(Turn, bool)> {
         let result_id = row.id;
         if row.doc.body.status != ResultStatus::Queued {
@@ -123,8 +123,8 @@ impl Conversations {
         Ok((turn, true))
     }
 
-    /// Takes the turn of a written conversation as [`Conversations::take_turn`] does, between two numbers if it has any.
-    /// Returns false if it has to wait, or is no longer to be held.
+    /// Takes the turn of a written conversation as [`Conversations::take_turn`] does, between two numbers if it has
+    /// any. Returns false if it has to wait, or is no longer to be held.
     pub async fn take_written_turn(
         &self,
         organization: &str,

@@ -21,8 +21,8 @@ use super::verdict::settle;
 use crate::files::RESULTS_FOLDER;
 
 impl Conversations {
-    /// Moves a result from `from` to `to`, with what `patch` changes, in one transaction. A result that is elsewhere, or a
-    /// change that is not allowed, is a conflict and nothing is changed.
+    /// Moves a result from `from` to `to`, with what `patch` changes, in one transaction. A result that is elsewhere,
+    /// or a change that is not allowed, is a conflict and nothing is changed.
     ///
     /// CONVERSATION_ENDED asks for the evaluation; a terminal state starts the next journey step and completes the run
     /// when it was the last. What could not be connected is QUEUED again instead, where another attempt is due.
@@ -57,8 +57,8 @@ impl Conversations {
         tracing::info!(result_id, from, to, error_code, call_id = call_id(), "result changed its status");
     }
 
-    /// Moves new results whose call job is due from INITIALIZING to QUEUED: they wait for nothing but a place. Where the usage
-    /// limit is reached they end.
+    /// Moves new results whose call job is due from INITIALIZING to QUEUED: they wait for nothing but a place. Where
+    /// the usage limit is reached they end.
     pub async fn admit(&self) -> Result<()> {
         let waiting = self.store.org("").read().await?.waiting(self.clock.now_ms()).await?;
         for of_organization in waiting.chunk_by(|(one, _), (other, _)| one == other) {
@@ -252,8 +252,8 @@ impl Conversations {
         db.update(run_id, &run.doc, self.clock.now_ms(), None).await.map(drop)
     }
 
-    /// Clears up after an engine that was killed amid a rerun. Folders that were moved away are moved back where the rerun was not
-    /// committed, and removed where it was.
+    /// Clears up after an engine that was killed amid a rerun. Folders that were moved away are moved back where the
+    /// rerun was not committed, and removed where it was.
     pub(crate) async fn sweep_moved(&self) -> Result<()> {
         for path in files(&self.settings.data.join(RESULTS_FOLDER)).await? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -272,9 +272,11 @@ impl Conversations {
         Ok(())
     }
 
-    /// Ends a conversation that is at work by its status, though its job could be claimed again: the engine that held it is gone.
+    /// Ends a conversation that is at work by its status, though its job could be claimed again: the engine that held
+    /// it is gone.
     pub async fn end_abandoned(&self, organization: &str, result_id: i64) -> Result<()> {
-        // Work that this engine holds is not abandoned, however long its lease could not be renewed; records that wait are stored.
+        // Work that this engine holds is not abandoned, however long its lease could not be renewed; records that wait
+        // are stored.
         if self.restore_one(result_id).await {
             return Ok(());
         }

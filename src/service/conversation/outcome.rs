@@ -1,5 +1,5 @@
-//! Outcome of a conversation that is over, as its result states it: error, who ended it, figures and whether they can be
-//! trusted, notes and warnings. Pure.
+//! Outcome of a conversation that is over, as its result states it: error, who ended it, figures and whether they can
+//! be trusted, notes and warnings. Pure.
 
 mod channel_fault;
 mod ending;

@@ -1,7 +1,7 @@
 //! The outline of a recording in three steps of time, kept beside it: least and greatest sample of both channels.
 //!
-//! The file holds the steps one after the other, the longest first. It is made of the recording before a result is over, and at
-//! the first asking where it is not there.
+//! The file holds the steps one after the other, the longest first. It is made of the recording before a result is
+//! over, and at the first asking where it is not there.
 //! While a recording still grows, the stretch that is asked for is read from its samples.
 
 use std::fs::File;
@@ -96,8 +96,8 @@ impl PeakStretch {
 }
 
 impl Conversations {
-    /// Returns the outline of a recording from `from_ms` to `to_ms`, which may be open; of a running call that of its recording so
-    /// far.
+    /// Returns the outline of a recording from `from_ms` to `to_ms`, which may be open; of a running call that of its
+    /// recording so far.
     ///
     /// # Errors
     /// [`Error::NotAvailable`] without a recording, [`Error::Refused`] for more than a million steps.
@@ -243,8 +243,8 @@ fn make(path: &Path, wav: &mut File, samples: i64) -> io::Result<()> {
     written
 }
 
-/// Hands the steps of each length to `take`, with the place of the length, as they are complete. The last length is the shortest;
-/// the others are multiples of it.
+/// Hands the steps of each length to `take`, with the place of the length, as they are complete. The last length is the
+/// shortest; the others are multiples of it.
 fn outline<const N: usize>(
     mut from: impl Read,
     zooms: [Zoom; N],

@@ -1,5 +1,5 @@
-//! Agents that ask for it (`redact_pii`): what is private in their conversations is taken out of everything that is kept. A
-//! conversation is judged as it was; until then nobody is shown its words and sounds.
+//! Agents that ask for it (`redact_pii`): what is private in their conversations is taken out of everything that is
+//! kept. A conversation is judged as it was; until then nobody is shown its words and sounds.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -280,8 +280,8 @@ fn redacted_answer(text: &str, redactor: &Redactor) -> String {
     }
 }
 
-/// Sees through settings: their texts, what tool calls hold, and the values of traits. Ids, and numbers that steer, stay
-/// as they are.
+/// Sees through settings: their texts, what tool calls hold, and the values of traits. Ids, and numbers that steer,
+/// stay as they are.
 pub(crate) fn redact_settings(settings: &mut Value, redactor: &Redactor) {
     let is_id = |text: &str| text.len() == Hyphenated::LENGTH && Uuid::parse_str(text).is_ok();
     match settings {
@@ -300,8 +300,8 @@ pub(crate) fn redact_settings(settings: &mut Value, redactor: &Redactor) {
     }
 }
 
-/// Silences stretches (milliseconds from connect) in all channels of a WAV file of the engine's own. The silenced file takes the
-/// place of the old one at once.
+/// Silences stretches (milliseconds from connect) in all channels of a WAV file of the engine's own. The silenced file
+/// takes the place of the old one at once.
 async fn silence(path: &PathBuf, layout: Layout, spans: &[Range<i64>]) -> Result<()> {
     let done = async {
         let unfinished = path.with_extension("part");

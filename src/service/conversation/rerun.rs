@@ -19,8 +19,8 @@ use super::verdict::is_repeated;
 pub(crate) const CUSTOM_ERROR: &str = "custom_error";
 
 impl Conversations {
-    /// Queues a result again in the place of becoming `end`; what it was is kept in its metadata. The files of the last attempt
-    /// are moved away before the commit, and removed after it.
+    /// Queues a result again in the place of becoming `end`; what it was is kept in its metadata. The files of the last
+    /// attempt are moved away before the commit, and removed after it.
     pub(crate) async fn rerun(
         &self,
         db: &mut Session,

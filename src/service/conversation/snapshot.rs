@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::facts::{SETTINGS, human_today};
 use super::privacy::{redact_settings, redactor_of};
 
-/// Keeps the settings of a conversation that begins, without secrets and without what is private where the agent asks for
-/// that.
+/// Keeps the settings of a conversation that begins, without secrets and without what is private where the agent asks
+/// for that.
 pub(crate) async fn keep_settings(
     db: &mut Session,
     row: &Row<ResultDoc>,

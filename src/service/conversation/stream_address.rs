@@ -1,4 +1,5 @@
-//! Addresses at which agents open a WebSocket to the engine: each is one READY result's, with a token that is its credential.
+//! Addresses at which agents open a WebSocket to the engine: each is one READY result's, with a token that is its
+//! credential.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

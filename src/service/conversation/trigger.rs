@@ -1,4 +1,5 @@
-//! Asking an agent's owner for the conversation of a result: what the request says, how often it is made, and what comes of it.
+//! Asking an agent's owner for the conversation of a result: what the request says, how often it is made, and what
+//! comes of it.
 
 use std::time::Duration;
 
@@ -41,8 +42,8 @@ impl Conversations {
         db.put(&job, self.clock.now_ms(), None).await
     }
 
-    /// Asks once for the call of a result that waits for it. What fails is asked again a little later; after the last time the
-    /// result ends. A result that was called meanwhile is left alone.
+    /// Asks once for the call of a result that waits for it. What fails is asked again a little later; after the last
+    /// time the result ends. A result that was called meanwhile is left alone.
     pub async fn ask_for_call(&self, job: &TriggerJob) -> Result<()> {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(()) };

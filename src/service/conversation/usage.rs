@@ -67,7 +67,8 @@ impl Conversations {
         db.withdraw(&CallJob { organization, result_id: row.id, attempt: row.doc.body.attempt }).await
     }
 
-    /// Ends conversations of organizations whose minutes are used up by what runs now. Answers how many were asked to end.
+    /// Ends conversations of organizations whose minutes are used up by what runs now. Answers how many were asked to
+    /// end.
     pub async fn end_unpaid_calls(&self) -> Result<usize> {
         let Some(limit) = self.settings.usage_minutes_per_month else { return Ok(0) };
         let running = self.store.org("").read().await?.running_results().await?;

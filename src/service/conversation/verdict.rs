@@ -23,15 +23,15 @@ pub fn settle(doc: &mut ResultDoc, simulation: &SimulationSpec) {
     doc.body.verdict = verdict;
 }
 
-/// True if a result that ends like this is repeated where failed results are: one that failed, and one that did not get far
-/// enough to fail.
+/// True if a result that ends like this is repeated where failed results are: one that failed, and one that did not get
+/// far enough to fail.
 pub fn is_repeated(doc: &ResultDoc, simulation: &SimulationSpec) -> bool {
     let is_failed = |verdict| outcome_of(&doc.body, &verdict) == Outcome::Failed;
     did_not_end_well(doc.body.status) || verdict(doc, simulation).is_some_and(|verdict| is_failed(verdict.word))
 }
 
-/// Returns the outcome of a result with this verdict (rows of errors first: a call that broke off counts as failed, though it
-/// is not known by whose fault).
+/// Returns the outcome of a result with this verdict (rows of errors first: a call that broke off counts as failed,
+/// though it is not known by whose fault).
 fn outcome_of(body: &ResultBody, verdict: &VerdictWord) -> Outcome {
     match verdict {
         VerdictWord::Passed => Outcome::Passed,
@@ -72,8 +72,8 @@ pub fn verdict(doc: &ResultDoc, simulation: &SimulationSpec) -> Option<CallVerdi
     Some(if mismatch && !is_told_why { untold_by_rate(body) } else { verdict })
 }
 
-/// Returns the verdict on a call whose agent's audio seems to have another sampling rate than the one at which it was played:
-/// neither side is at fault, and nothing that was heard or measured is true.
+/// Returns the verdict on a call whose agent's audio seems to have another sampling rate than the one at which it was
+/// played: neither side is at fault, and nothing that was heard or measured is true.
 fn untold_by_rate(body: &ResultBody) -> CallVerdict {
     let told = body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.clone());
     let reason = told.unwrap_or_else(|| "the sampling rate of the agent's audio is in doubt".to_owned());
@@ -106,8 +106,8 @@ pub(super) fn of_error(doc: &ResultDoc, code: &ErrorCode) -> CallVerdict {
     CallVerdict { at_ms: body.duration_ms.filter(|_| connected), ..verdict }
 }
 
-/// True for the error of a call that was never connected because nothing answered at the agent's address, or nothing there
-/// takes calls.
+/// True for the error of a call that was never connected because nothing answered at the agent's address, or nothing
+/// there takes calls.
 fn is_unreachable(doc: &ResultDoc, code: &ErrorCode) -> bool {
     use PlatformFault::{AgentError, AgentStartFailed, BridgeConnectFailed, SessionSetupFailed};
     match code {

@@ -1,4 +1,5 @@
-//! Text messages that an agent sends after a call: found by their numbers, kept beside the call, and graded once it is evaluated.
+//! Text messages that an agent sends after a call: found by their numbers, kept beside the call, and graded once it is
+//! evaluated.
 
 use ringer_base::error::Result;
 use ringer_judge::{Decision, Trigrams, Unheard};
@@ -111,7 +112,8 @@ impl Evaluations {
         }))
     }
 
-    /// Keeps the grade of what followed a call, or why there is none. Another message that came meanwhile is graded anew.
+    /// Keeps the grade of what followed a call, or why there is none. Another message that came meanwhile is graded
+    /// anew.
     pub async fn grade_follow_up(
         &self,
         job: &FollowUpJob,

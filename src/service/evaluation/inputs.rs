@@ -1,4 +1,5 @@
-//! Names and rows that an evaluation takes from elsewhere: names of metrics and tags, unheard turns, metrics of monitors.
+//! Names and rows that an evaluation takes from elsewhere: names of metrics and tags, unheard turns, metrics of
+//! monitors.
 
 use ringer_base::error::Result;
 use ringer_judge::{Unheard, moments, unheard};

@@ -1,5 +1,5 @@
-//! Custom metrics of a finished result: which there are and what they are judged by; tool calls that come late are judged
-//! again.
+//! Custom metrics of a finished result: which there are and what they are judged by; tool calls that come late are
+//! judged again.
 
 use ringer_base::error::Result;
 use ringer_judge::{Material, Metric, Unheard, is_of_tool_calls, judge_by_rules, predicted_wer};

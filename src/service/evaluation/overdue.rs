@@ -1,4 +1,5 @@
-//! Evaluations that come to no end: after a while, or after their last failed attempt, what waits for them goes on without them.
+//! Evaluations that come to no end: after a while, or after their last failed attempt, what waits for them goes on
+//! without them.
 
 use ringer_base::error::Result;
 use ringer_model::call_log::{CallLogDoc, CallLogStatus};
@@ -22,8 +23,8 @@ const TOO_LONG: &str = "The evaluation was not done within 600 s";
 const GIVEN_UP: &str = "The evaluation failed, and was given up after several attempts";
 
 impl Evaluations {
-    /// Ends the evaluations that are under way for too long. An engine that was not there could not evaluate: time before
-    /// `since_ms`, when this one began, does not count.
+    /// Ends the evaluations that are under way for too long. An engine that was not there could not evaluate: time
+    /// before `since_ms`, when this one began, does not count.
     pub async fn end_late_evaluations(&self, since_ms: i64) -> Result<()> {
         let begun_ms = self.clock.now_ms() - EVALUATION_MS;
         if since_ms > begun_ms {

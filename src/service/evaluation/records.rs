@@ -54,8 +54,8 @@ pub struct Judged {
 }
 
 impl Evaluations {
-    /// Keeps what was found. A result in EVALUATING becomes terminal (or is queued again, when a repetition is due); one that
-    /// is terminal keeps its state and gets a new verdict.
+    /// Keeps what was found. A result in EVALUATING becomes terminal (or is queued again, when a repetition is due);
+    /// one that is terminal keeps its state and gets a new verdict.
     pub async fn store_evaluation(&self, organization: &str, result_id: i64, judged: Judged) -> Result<Row<ResultDoc>> {
         let mut db = self.store.org(organization).write().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;

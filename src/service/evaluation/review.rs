@@ -1,4 +1,5 @@
-//! Reviews: a person's values beside the judged ones. They win in outcomes; each change is kept with its author and time.
+//! Reviews: a person's values beside the judged ones. They win in outcomes; each change is kept with its author and
+//! time.
 
 use ringer_base::error::{Error, Result};
 use ringer_model::evaluation::{CustomResult, Evaluation};
@@ -61,10 +62,12 @@ pub struct Reviews {
 }
 
 impl Evaluations {
-    /// Changes the review of a result. `seen` is the last_edited_at that the reviewer has read; it must be the present one.
+    /// Changes the review of a result. `seen` is the last_edited_at that the reviewer has read; it must be the present
+    /// one.
     ///
     /// # Errors
-    /// [`Error::Conflict`] before the evaluation has ended, [`Error::Outdated`] when somebody else has changed the review since.
+    /// [`Error::Conflict`] before the evaluation has ended, [`Error::Outdated`] when somebody else has changed the
+    /// review since.
     pub async fn review(
         &self,
         caller: &Caller,

@@ -1,4 +1,5 @@
-//! Looking again at interrupted turns: other calls of the run tell how long a turn of the agent is that nobody interrupts.
+//! Looking again at interrupted turns: other calls of the run tell how long a turn of the agent is that nobody
+//! interrupts.
 
 use ringer_base::error::Result;
 use ringer_judge::{Grounds, Measured, YIELDING, rejudge_metrics};
@@ -18,8 +19,8 @@ const REPEATED_WITHIN_MS: i64 = 3_600_000;
 const RUNS_MAX: usize = 50;
 
 impl Evaluations {
-    /// Returns the turns of the agent that other calls of the same Digital Human heard whole, and those of the earlier run that its
-    /// run names.
+    /// Returns the turns of the agent that other calls of the same Digital Human heard whole, and those of the earlier
+    /// run that its run names.
     pub async fn heard_elsewhere(&self, organization: &str, result_id: i64) -> Result<Vec<HeardTurn>> {
         let mut db = self.store.org(organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
@@ -30,8 +31,8 @@ impl Evaluations {
         Ok(heard)
     }
 
-    /// Returns the ids of the finished calls of the same Digital Human, this one included, of which it is not known whether an
-    /// interrupted turn was cut.
+    /// Returns the ids of the finished calls of the same Digital Human, this one included, of which it is not known
+    /// whether an interrupted turn was cut.
     pub async fn open_stops(&self, organization: &str, result_id: i64) -> Result<Vec<i64>> {
         let mut db = self.store.org(organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
@@ -90,8 +91,8 @@ fn settle(doc: &mut ResultDoc, measured: Measured, simulation: &SimulationSpec) 
     doc.has_open_stops = !open.is_empty();
 }
 
-/// Returns the calls of the same Digital Human and version of the agent: those of its run, and of the latest runs of its simulation
-/// in the hour around it.
+/// Returns the calls of the same Digital Human and version of the agent: those of its run, and of the latest runs of
+/// its simulation in the hour around it.
 async fn repetitions(db: &mut Session, row: &Row<ResultDoc>) -> Result<Vec<Row<ResultDoc>>> {
     let body = &row.doc.body;
     let mut runs = db.runs_since(body.simulation_id, row.created_ms - REPEATED_WITHIN_MS).await?;

@@ -238,7 +238,8 @@ impl Generation {
         Ok(GraphMade { definition })
     }
 
-    /// Puts what a scenario of this organization says of itself in the place of its id; any other text is a goal of its own.
+    /// Puts what a scenario of this organization says of itself in the place of its id; any other text is a goal of its
+    /// own.
     async fn name_workflows(&self, caller: &Caller, items: &mut [Item]) -> Result<()> {
         let mut db = self.store.org(&caller.organization).read().await?;
         for item in items {

@@ -1,5 +1,6 @@
-//! Digital Humans generated from goals, scenarios, transcripts, personas, rules, load and attacks: from templates without a
-//! language model, and in its words with one. The same request gives the same names, voices and invented values.
+//! Digital Humans generated from goals, scenarios, transcripts, personas, rules, load and attacks: from templates
+//! without a language model, and in its words with one. The same request gives the same names, voices and invented
+//! values.
 
 mod attacks;
 mod callers;

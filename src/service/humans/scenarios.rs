@@ -1,4 +1,5 @@
-//! Scenarios: graphs that are checked, linked to agents, and kept in step with the Digital Humans made from their paths.
+//! Scenarios: graphs that are checked, linked to agents, and kept in step with the Digital Humans made from their
+//! paths.
 
 mod graph;
 pub(crate) mod paths;
@@ -175,7 +176,8 @@ impl Humans {
         Ok((row.id, row.doc.name, paths))
     }
 
-    /// Brings what the Digital Humans of a scenario are called, and what they are told of its paths, in step with its new name.
+    /// Brings what the Digital Humans of a scenario are called, and what they are told of its paths, in step with its
+    /// new name.
     async fn rename_humans(
         &self,
         db: &mut Session,

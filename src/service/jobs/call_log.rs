@@ -1,5 +1,5 @@
-//! The job `call_log`: gets the recording and the transcript of a production call and measures it as a simulated one. A recording
-//! without a transcript is transcribed.
+//! The job `call_log`: gets the recording and the transcript of a production call and measures it as a simulated one. A
+//! recording without a transcript is transcribed.
 
 mod file;
 mod gzip;
@@ -41,8 +41,8 @@ const BEYOND_MS: i64 = 2000;
 /// A transcript that is fetched.
 const TRANSCRIPT: Bounds = Bounds { bytes: 32 << 20, patience: Duration::from_secs(30) };
 
-/// Evaluates a call. What cannot be had is told; what there is, is measured. The time that an evaluation may take begins when all
-/// words are there: those of a long recording take longer.
+/// Evaluates a call. What cannot be had is told; what there is, is measured. The time that an evaluation may take
+/// begins when all words are there: those of a long recording take longer.
 pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
     let gathered = upkeep.stopping.run_until_cancelled(gather(upkeep, job)).await;
     let stopping = || Error::Unavailable("Service is shutting down".into());
@@ -103,8 +103,8 @@ async fn gather(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>> {
     Ok(Some(Gathered { entries, sides, is_apart, notes, missing }))
 }
 
-/// Returns a warning where the times of a transcript cannot be milliseconds: its words would be faster than speech, or lie after the
-/// end of a recording of `recorded_ms`.
+/// Returns a warning where the times of a transcript cannot be milliseconds: its words would be faster than speech, or
+/// lie after the end of a recording of `recorded_ms`.
 fn wrong_times(entries: &[PostedEntry], recorded_ms: Option<i64>) -> Option<String> {
     let end_ms = entries.iter().map(|entry| entry.end_offset_ms).max()?;
     let letters: usize = entries.iter().map(|entry| entry.utterance.chars().count()).sum();

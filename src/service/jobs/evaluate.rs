@@ -98,8 +98,8 @@ fn may_interrupt(body: &ResultBody, steps: &[Object]) -> bool {
     cuts_in(body) || steps.iter().any(|step| step.contains_key("interrupt"))
 }
 
-/// Looks again at the calls of the same Digital Human in which nothing told whether an interrupted turn was cut: what this call heard
-/// may tell it.
+/// Looks again at the calls of the same Digital Human in which nothing told whether an interrupted turn was cut: what
+/// this call heard may tell it.
 async fn look_again(workshop: &Workshop, organization: &str, result_id: i64) -> Result<()> {
     let (service, caller) = (&workshop.service, Caller::engine(organization));
     for id in service.evaluations().open_stops(organization, result_id).await? {
@@ -272,7 +272,8 @@ async fn measure_sound(
     measured.map_err(|error: std::io::Error| Error::internal(error))
 }
 
-/// Returns a custom metric's value as a number, or as true or false; `None` for one that is not evaluated, and for texts.
+/// Returns a custom metric's value as a number, or as true or false; `None` for one that is not evaluated, and for
+/// texts.
 fn measure_of(custom: &CustomResult) -> Option<MetricValue> {
     let number = custom.quantitative_response.or(custom.float_value).or(custom.int_value.map(|value| value as f64));
     let word = custom.pass_fail_response.as_deref().or(custom.yes_no_response.as_deref());

@@ -1,5 +1,5 @@
-//! Calls that come in: who may call, whom a call is for, and whether there is a place for it. What is taken is answered by the
-//! same work as a call that was placed.
+//! Calls that come in: who may call, whom a call is for, and whether there is a place for it. What is taken is answered
+//! by the same work as a call that was placed.
 
 use std::sync::Arc;
 use std::time::Duration;

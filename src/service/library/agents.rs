@@ -164,8 +164,8 @@ impl Library {
         self.change_agent(db, caller, row, patch, named).await
     }
 
-    /// Deletes an agent with its simulations, runs, results, versions, monitors, issues and call logs. Alerts and webhooks
-    /// name it no more.
+    /// Deletes an agent with its simulations, runs, results, versions, monitors, issues and call logs. Alerts and
+    /// webhooks name it no more.
     pub async fn delete_agent(&self, caller: &Caller, agent_id: i64) -> Result<AgentAdded> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<AgentDoc>(agent_id).await?;

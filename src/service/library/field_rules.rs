@@ -99,13 +99,14 @@ pub fn parameters(value: Option<&BTreeMap<String, String>>) -> Result<()> {
     read.map(drop).map_err(|error| Error::Refused(error.to_string()))
 }
 
-/// Refuses hosts by what they are written as. Names are checked again, with their addresses, when they are connected to.
+/// Refuses hosts by what they are written as. Names are checked again, with their addresses, when they are connected
+/// to.
 fn check_host(field: &str, url: &Url, private: bool) -> Result<()> {
     if host_allowed(url, private) { Ok(()) } else { Err(not_allowed(field)) }
 }
 
-/// Refuses URLs (each with its field) whose names lead to where nothing may be sent. To be done before a transaction: names may
-/// take long. What is no URL, or is refused by how it is written, is left to [`webhook`].
+/// Refuses URLs (each with its field) whose names lead to where nothing may be sent. To be done before a transaction:
+/// names may take long. What is no URL, or is refused by how it is written, is left to [`webhook`].
 pub async fn look(urls: &[(String, String)], settings: &Settings, guard: &Guard) -> Result<()> {
     for (field, text) in urls {
         let url = Url::parse(text).ok().filter(|url| url.domain().is_some());

@@ -91,7 +91,8 @@ impl Library {
         self.create_key(&caller, spec).await
     }
 
-    /// Makes sure that the organization `name` is there and that `key` is an admin key of it. Repeating it changes nothing.
+    /// Makes sure that the organization `name` is there and that `key` is an admin key of it. Repeating it changes
+    /// nothing.
     pub async fn bootstrap(&self, name: &str, key: &str) -> Result<Caller> {
         let organization = self.create_organization(name).await?;
         let row = self.key_row(&organization, key, Scope::Admin, "bootstrap".into());

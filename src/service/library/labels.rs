@@ -1,4 +1,5 @@
-//! Labels of an agent, apart from the versions that hold them, and how an evaluation finds the version that it judges by.
+//! Labels of an agent, apart from the versions that hold them, and how an evaluation finds the version that it judges
+//! by.
 
 use ringer_base::error::{Error, Result};
 use ringer_model::agent::AgentDoc;

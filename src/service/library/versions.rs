@@ -222,8 +222,8 @@ impl Library {
         db.get(id).await
     }
 
-    /// Gives the first version of an agent these labels in the place of its own, but for production and latest; true when
-    /// that changes it.
+    /// Gives the first version of an agent these labels in the place of its own, but for production and latest; true
+    /// when that changes it.
     pub(crate) async fn label_first_version(
         &self,
         db: &mut Session,
@@ -245,7 +245,8 @@ impl Library {
         Ok(changed)
     }
 
-    /// Makes sure that a version may be given `labels`: takes them from `others` when asked to, and keeps a record of each.
+    /// Makes sure that a version may be given `labels`: takes them from `others` when asked to, and keeps a record of
+    /// each.
     async fn attach(
         &self,
         db: &mut Session,

@@ -1,5 +1,5 @@
-//! The one way out for telephone numbers: whoever names a number, it is admitted here before it is dialled, in the transaction that
-//! counts it. A number that is refused is logged and counted.
+//! The one way out for telephone numbers: whoever names a number, it is admitted here before it is dialled, in the
+//! transaction that counts it. A number that is refused is logged and counted.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -70,7 +70,8 @@ struct Asked<'a> {
     result_id: i64,
     trunk: &'a str,
     number: &'a str,
-    /// Milliseconds to reserve, and until when the call is counted; `None`: the place of a call that is counted is taken.
+    /// Milliseconds to reserve, and until when the call is counted; `None`: the place of a call that is counted is
+    /// taken.
     adds: Option<(i64, i64)>,
 }
 
@@ -104,8 +105,8 @@ impl Placements {
         Ok(admitted)
     }
 
-    /// Admits the number of a result as [`Placements::admit_outgoing`] does, within a transaction. One that refuses the number
-    /// is not to be committed.
+    /// Admits the number of a result as [`Placements::admit_outgoing`] does, within a transaction. One that refuses the
+    /// number is not to be committed.
     pub(super) async fn admit_queued(
         &self,
         db: &mut Session,
@@ -339,8 +340,8 @@ fn limits_of<'s>(
     found.map(|(section, limits)| (section.as_str(), limits))
 }
 
-/// Returns the dial of a user part at a trunk's host; `None` for a name, which is no number. Digits that are no number in E.164 are
-/// kept as they are: no prefix allows them.
+/// Returns the dial of a user part at a trunk's host; `None` for a name, which is no number. Digits that are no number
+/// in E.164 are kept as they are: no prefix allows them.
 pub(crate) fn outgoing_at(trunk: &str, user: &str) -> Option<Outgoing> {
     let number = match user_part(user) {
         UserPart::Number(number) => number,
@@ -350,7 +351,8 @@ pub(crate) fn outgoing_at(trunk: &str, user: &str) -> Option<Outgoing> {
     Some(Outgoing { trunk: trunk.to_owned(), number, ..Outgoing::default() })
 }
 
-/// Checks a number against prefixes; `needs_one`: without a list of allowed ones none is. The error begins with the name of the setting.
+/// Checks a number against prefixes; `needs_one`: without a list of allowed ones none is. The error begins with the
+/// name of the setting.
 fn check_prefix(limits: &DialLimits, number: &str, needs_one: bool) -> Result<(), String> {
     let begins = |prefixes: &[String]| prefixes.iter().any(|prefix| number.starts_with(prefix.as_str()));
     if number.is_empty() {

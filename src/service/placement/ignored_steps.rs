@@ -1,5 +1,5 @@
-//! Steps of a playback and keys of scripted answers that are not done as they are written: each is named in the result's
-//! warnings.
+//! Steps of a playback and keys of scripted answers that are not done as they are written: each is named in the
+//! result's warnings.
 
 use ringer_human::{Facts, Step};
 use ringer_model::Object;

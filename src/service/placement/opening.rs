@@ -1,4 +1,5 @@
-//! The line with which a Digital Human begins: made by a language model once and kept, unless it is to be made anew each time.
+//! The line with which a Digital Human begins: made by a language model once and kept, unless it is to be made anew
+//! each time.
 
 use ringer_base::error::Result;
 use ringer_human as human;
@@ -10,8 +11,8 @@ use ringer_store::OpeningKey;
 use super::{Cast, Placements, Placer};
 
 impl Placements {
-    /// Gives a caller the line that it always begins with, made now when there is none yet. Without one, because nobody can
-    /// word it, it is made in the conversation.
+    /// Gives a caller the line that it always begins with, made now when there is none yet. Without one, because nobody
+    /// can word it, it is made in the conversation.
     pub(super) async fn give_opening(
         &self,
         organization: &str,

@@ -120,7 +120,8 @@ impl Placements {
 }
 
 impl Cast {
-    /// Returns the kind of connection that reaches the agent. An agent without any kind is of the kind that the run names.
+    /// Returns the kind of connection that reaches the agent. An agent without any kind is of the kind that the run
+    /// names.
     pub(super) fn telephony(&self) -> Option<ConnectionType> {
         self.agent.spec.connection().or_else(|| self.overrides.connection())
     }
@@ -131,7 +132,8 @@ impl Cast {
         of_step.or(self.human.phone_number.as_deref()).filter(|number| !number.is_empty())
     }
 
-    /// Returns the number that a called SIP address is shown: the Digital Human's. A trunk is shown only numbers that are its own.
+    /// Returns the number that a called SIP address is shown: the Digital Human's. A trunk is shown only numbers that
+    /// are its own.
     pub(super) fn shown_number(&self, behind: Option<&Outgoing>, settings: &Settings) -> Option<String> {
         let number = e164(self.caller_number()?)?;
         let trunk = behind.map(|outgoing| settings.trunks.get(&outgoing.trunk));

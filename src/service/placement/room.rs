@@ -1,5 +1,5 @@
-//! Agents in media rooms: names of the room and of the caller in it, what the agent is told, and the way in. The room that was
-//! created for a call is removed after it.
+//! Agents in media rooms: names of the room and of the caller in it, what the agent is told, and the way in. The room
+//! that was created for a call is removed after it.
 
 use std::sync::Arc;
 
@@ -130,8 +130,8 @@ fn obstacle(fault: &AccessFault) -> Obstacle {
 }
 
 impl Placements {
-    /// Opens the room of a call that is in one: asks for its token, or creates it with its agent. A pipeline that has to be started
-    /// is, and may hand out a room. Other calls stay as they are.
+    /// Opens the room of a call that is in one: asks for its token, or creates it with its agent. A pipeline that has
+    /// to be started is, and may hand out a room. Other calls stay as they are.
     ///
     /// # Errors
     /// The reason for which there can be no call.
@@ -163,8 +163,8 @@ impl Placements {
         Ok(())
     }
 
-    /// Removes the room that was created for a call. A room that cannot be removed is logged; the room server removes it itself
-    /// some time after everybody has left.
+    /// Removes the room that was created for a call. A room that cannot be removed is logged; the room server removes
+    /// it itself some time after everybody has left.
     pub async fn close_room(&self, plan: &RoomPlan) {
         match &plan.way {
             Way::Own { url, key } if plan.may_exist => self.remove_room(url, key, &plan.visit.room).await,

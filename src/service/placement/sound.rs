@@ -1,4 +1,5 @@
-//! Sounds that users named: background noises, by URL or uploaded, and scripted answers. Each is read and decoded once a run.
+//! Sounds that users named: background noises, by URL or uploaded, and scripted answers. Each is read and decoded once
+//! a run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,7 +38,8 @@ impl Sounds {
     /// Returns the sound at `url` for the calls of a run. What failed is tried again by the next call.
     ///
     /// # Errors
-    /// As [`fetch`] and [`audio::decode`]; a text that is no URL is the id of an uploaded noise, whose file may be gone.
+    /// As [`fetch`] and [`audio::decode`]; a text that is no URL is the id of an uploaded noise, whose file may be
+    /// gone.
     pub(super) async fn get(&self, run: i64, url: &str, settings: &Settings) -> Result<Arc<Sound>, Failure> {
         let sound = self.sound((run, url.to_owned()));
         let private = settings.allow_private_targets;

@@ -9,7 +9,8 @@ use ringer_model::digital_human::DigitalHumanSpec;
 use ringer_model::playback::phrases;
 use serde_json::Value;
 
-/// Returns the steps that the Digital Human plays. A step that says nothing that can be played is left out; `idle` tells of it.
+/// Returns the steps that the Digital Human plays. A step that says nothing that can be played is left out; `idle`
+/// tells of it.
 pub(super) fn playback(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Vec<Step> {
     human.enriched_playback.iter().flatten().filter_map(|given| step(given, traits)).collect()
 }

@@ -32,7 +32,8 @@ use crate::library::human_rules::values::bind;
 const INACTIVITY_S: i64 = 300;
 /// The same where messages go over a telephone network.
 const SMS_INACTIVITY_S: i64 = 3600;
-/// Time in milliseconds in which an agent that posts its messages may answer the last one, or call the tools that it asks for.
+/// Time in milliseconds in which an agent that posts its messages may answer the last one, or call the tools that it
+/// asks for.
 const LAST_REPLY_MS: i64 = 5000;
 /// Code of an agent on P12 that has no address or model.
 const NO_SERVER: ErrorCode = ErrorCode::Missing(Platform::P12, Setting::Configuration);
@@ -236,7 +237,8 @@ fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>)
 }
 
 /// Returns who begins. A journey's step decides; else an agent that posts its messages begins, unless the Digital Human
-/// is told to. An agent that only answers is written to; by chat completions it is asked to begin where the script expects its words.
+/// is told to. An agent that only answers is written to; by chat completions it is asked to begin where the script
+/// expects its words.
 fn first(cast: &Cast, contact: &Contact, behaviour: &Behaviour) -> First {
     let asked = cast.human.speaks_first_config.as_ref().map(|config| config.speaks_first);
     let is_awaited = || steps::playback(&cast.human, &Facts::of(&cast.traits())).first() == Some(&Step::Hear);

@@ -1,5 +1,5 @@
-//! Trunks as they are set up: which one carries a call and whom it calls from, and which one an address leads to. Pure but
-//! for the look-up of hosts.
+//! Trunks as they are set up: which one carries a call and whom it calls from, and which one an address leads to. Pure
+//! but for the look-up of hosts.
 
 use std::net::IpAddr;
 
@@ -14,10 +14,12 @@ use crate::conversation::user_part::Trunks;
 
 /// A port with which a host is looked up by its addresses alone.
 const ANY_PORT: u16 = 5060;
-/// Returns the trunk of a call with its name: the one that owns the caller's number, else the default; the only trunk is the default.
+/// Returns the trunk of a call with its name: the one that owns the caller's number, else the default; the only trunk
+/// is the default.
 ///
 /// # Errors
-/// `SIP_NOT_CONFIGURED` where there is none, `UNUSABLE_CALLER_ID` for a number that is not the trunk's, or where it has none.
+/// `SIP_NOT_CONFIGURED` where there is none, `UNUSABLE_CALLER_ID` for a number that is not the trunk's, or where it has
+/// none.
 pub(crate) fn choose<'a>(trunks: &'a Trunks, caller: Option<&str>) -> Result<(&'a str, &'a Trunk), Obstacle> {
     let owns = |trunk: &Trunk, number: &str| trunk.numbers.iter().any(|own| own == number);
     let owner = caller.and_then(|number| trunks.iter().find(|(_, trunk)| owns(trunk, number)));

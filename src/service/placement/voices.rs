@@ -2,8 +2,8 @@
 
 use ringer_provider::{Failure, Synthesizer, Voice, VoiceWanted};
 
-/// Returns the voice for `wanted`. An id of no voice is taken from `wanted` and told in `warnings`; language, gender and accent then
-/// decide.
+/// Returns the voice for `wanted`. An id of no voice is taken from `wanted` and told in `warnings`; language, gender
+/// and accent then decide.
 ///
 /// # Errors
 /// The synthesizer has no voice for the language.

@@ -1,5 +1,6 @@
-//! Digital Humans that can be called at any time: each call that comes in makes a result of its own, in its simulation's run
-//! of the day (UTC). What they listen on is read when a call comes, so that a change of it acts at once and outlives a restart.
+//! Digital Humans that can be called at any time: each call that comes in makes a result of its own, in its
+//! simulation's run of the day (UTC). What they listen on is read when a call comes, so that a change of it acts at
+//! once and outlives a restart.
 
 use ringer_base::error::{Error, Result};
 use ringer_model::Object;

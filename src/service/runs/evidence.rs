@@ -30,7 +30,8 @@ const PIECE: usize = 64 * 1024;
 enum Member {
     File(PathBuf),
     Bytes(Vec<u8>),
-    /// The packets of a call: those of its SIP log, and the captured ones when there is such a file. Left out when there are none.
+    /// The packets of a call: those of its SIP log, and the captured ones when there is such a file. Left out when
+    /// there are none.
     Capture {
         log: String,
         media: PathBuf,

@@ -26,8 +26,8 @@ pub enum Reached {
 }
 
 impl Runs {
-    /// Returns whom a call is for by the user parts of its Request-URI and its To header field. A trunk that calls the address that was
-    /// registered names the number in To alone.
+    /// Returns whom a call is for by the user parts of its Request-URI and its To header field. A trunk that calls the
+    /// address that was registered names the number in To alone.
     pub async fn reached_by(&self, user: &str, to: &str) -> Result<Reached> {
         match self.receiver_of(user).await? {
             Reached::Nobody if called_number(&self.settings.trunks, to).is_some() => self.receiver_of(to).await,

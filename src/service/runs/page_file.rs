@@ -12,7 +12,8 @@ use crate::conversation::transcode::{Packing, Track};
 const MOST_AUDIO_BYTES: u64 = 12 * 1024 * 1024;
 /// Most bytes of the data beside the recording: with it, in base64, the file stays below 20 MB.
 const MOST_DATA_BYTES: usize = 2_500_000;
-/// Longest recording whose outline is told in steps of 10 ms, in milliseconds; up to ten times as long, in steps of 100 ms.
+/// Longest recording whose outline is told in steps of 10 ms, in milliseconds; up to ten times as long, in steps of 100
+/// ms.
 const FINE_MS: i64 = 5 * 60 * 1000;
 
 /// One conversation with its recording.

@@ -15,7 +15,7 @@ impl Runs {
             tracing::info!("another engine uses this database");
             return self.restore_schedules().await.map(|_| 0);
         }
-        let interrupted = self.store.system().await?.interrupted().await?;
+        let interrupted = self.store.system().await?.results_interrupted().await?;
         for (organization, id) in &interrupted {
             self.conversations.break_off(organization, *id).await?;
         }

@@ -200,8 +200,8 @@ impl Runs {
         .await
     }
 
-    /// Returns a result as `caller` reads it: links are made absolute where the server knows its address. An address that lets
-    /// an agent in is a secret, which keys that only read do not get.
+    /// Returns a result as `caller` reads it: links are made absolute where the server knows its address. An address
+    /// that lets an agent in is a secret, which keys that only read do not get.
     pub(crate) fn result_record(
         &self,
         row: Row<ResultDoc>,

@@ -96,7 +96,8 @@ impl Runs {
         }
     }
 
-    /// Deletes what was recorded of a production call; the call says no longer where it came from. False: nothing was there.
+    /// Deletes what was recorded of a production call; the call says no longer where it came from. False: nothing was
+    /// there.
     async fn delete_call_recording(&self, organization: &str, call_id: Uuid) -> Result<bool> {
         if files(&self.settings.call_folder(call_id)).await?.is_empty() {
             return Ok(false);
@@ -108,7 +109,8 @@ impl Runs {
         }
     }
 
-    /// Deletes what was recorded of a finished conversation; the result says no longer where it is. False: nothing was there.
+    /// Deletes what was recorded of a finished conversation; the result says no longer where it is. False: nothing was
+    /// there.
     async fn delete_recording(&self, organization: &str, result_id: i64) -> Result<bool> {
         let mut db = self.store.org(organization).write().await?;
         let Some(mut row) = db.find::<ResultDoc>(result_id).await? else { return Ok(false) };

@@ -87,7 +87,8 @@ impl Runs {
         db.answer(AutosyncAccepted { status: "accepted".into(), targets: count }).await
     }
 
-    /// Brings one agent's definition in line with its platform's, as far as that can be asked, and logs what came of it.
+    /// Brings one agent's definition in line with its platform's, as far as that can be asked, and logs what came of
+    /// it.
     pub async fn autosync(&self, job: &AutosyncJob) -> Result<&'static str> {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(agent) = db.find::<AgentDoc>(job.agent_id).await? else { return Ok("the agent is gone") };
@@ -105,7 +106,7 @@ impl Runs {
 
     /// Lets journey steps go that are due and were lost: their step before is over, and nobody has them to do.
     pub async fn sweep_journeys(&self) -> Result<usize> {
-        let stranded = self.store.org("").read().await?.stranded().await?;
+        let stranded = self.store.org("").read().await?.results_without_job().await?;
         let mut found = 0;
         for (organization, id) in stranded {
             let mut db = self.store.org(&organization).write().await?;

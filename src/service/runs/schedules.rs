@@ -1,5 +1,6 @@
-//! Schedules: simulations that run by themselves. The time that a schedule is due next is part of its row, and moves on in the
-//! transaction that makes the run: however often its job is done, by however many processes, a due time runs once.
+//! Schedules: simulations that run by themselves. The time that a schedule is due next is part of its row, and moves on
+//! in the transaction that makes the run: however often its job is done, by however many processes, a due time runs
+//! once.
 
 use ringer_base::error::{Error, Result};
 use ringer_model::cron::Cron;
@@ -97,8 +98,8 @@ impl Runs {
         Ok(ScheduleList { schedules: rows.into_iter().map(record_of).collect() })
     }
 
-    /// Runs what is due, once, and moves the schedule on to its next time. A schedule whose simulation has nothing to run any
-    /// more is disabled; any other refusal leaves this time out.
+    /// Runs what is due, once, and moves the schedule on to its next time. A schedule whose simulation has nothing to
+    /// run any more is disabled; any other refusal leaves this time out.
     pub async fn run_schedule(&self, job: &ScheduleJob) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<ScheduleDoc>(job.schedule_id).await? else { return Ok(()) };

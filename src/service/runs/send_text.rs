@@ -1,5 +1,5 @@
-//! One turn of a Digital Human at a time, for whoever holds the conversation: no run, no result. What was said so far is kept in
-//! this process, for the conversations that were used last.
+//! One turn of a Digital Human at a time, for whoever holds the conversation: no run, no result. What was said so far
+//! is kept in this process, for the conversations that were used last.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

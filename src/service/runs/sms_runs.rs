@@ -71,8 +71,8 @@ impl Runs {
         Ok(answer)
     }
 
-    /// Takes a message that the carrier delivers into the conversation between its two numbers, or beside the call that it
-    /// follows. One that belongs to none is accepted all the same. `fields`: texts, under the carrier's own names.
+    /// Takes a message that the carrier delivers into the conversation between its two numbers, or beside the call that
+    /// it follows. One that belongs to none is accepted all the same. `fields`: texts, under the carrier's own names.
     pub async fn take_sms(&self, fields: &Object) -> Result<Accepted> {
         let sms = self.settings.sms.clone();
         let given = |name: &str| fields.get(sms.inbound_field(name)).and_then(Value::as_str).map(str::to_owned);

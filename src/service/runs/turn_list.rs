@@ -59,8 +59,8 @@ impl Runs {
         Ok(TurnList { simulation_result_id: result_id, sample_rate: 16_000, live, turns })
     }
 
-    /// Returns the events of a running conversation so far; `None`: none has happened in this process, or it does not run. What
-    /// was not kept of one that is over is not shown out of memory either.
+    /// Returns the events of a running conversation so far; `None`: none has happened in this process, or it does not
+    /// run. What was not kept of one that is over is not shown out of memory either.
     pub(crate) fn live_events(&self, result_id: i64, body: &ResultBody) -> Option<Value> {
         if !matches!(body.status, ResultStatus::Dispatched | ResultStatus::Running) {
             return None;

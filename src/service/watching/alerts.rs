@@ -1,5 +1,5 @@
-//! Alerts: rules about finished conversations. Those that break a rule are kept as violations; enough of them in the window
-//! put the alert into alarm, and it stays there until the window holds fewer.
+//! Alerts: rules about finished conversations. Those that break a rule are kept as violations; enough of them in the
+//! window put the alert into alarm, and it stays there until the window holds fewer.
 
 use ringer_base::clock;
 use ringer_base::error::{Error, Result};
@@ -154,8 +154,8 @@ impl Watching {
         db.commit().await
     }
 
-    /// Brings `in_alert` in line with the window and tells of a change. In alarm, the moment at which the window may hold too
-    /// few is looked at next.
+    /// Brings `in_alert` in line with the window and tells of a change. In alarm, the moment at which the window may
+    /// hold too few is looked at next.
     async fn count_violations(&self, db: &mut Session, mut row: Row<AlertDoc>) -> Result<()> {
         let now = self.clock.now_ms();
         let spec = &row.doc.spec;

@@ -23,7 +23,8 @@ pub(crate) struct Finished {
 }
 
 impl Watching {
-    /// Shows a finished conversation to the monitor whose check it is, to the issues and to the alerts. Doing it twice changes nothing more.
+    /// Shows a finished conversation to the monitor whose check it is, to the issues and to the alerts. Doing it twice
+    /// changes nothing more.
     ///
     /// `told_error`: what a language model says to [`Watching::asked_for_errors`].
     pub async fn look_at_finished(&self, job: &FinishedJob, told_error: Option<&Decision>) -> Result<()> {

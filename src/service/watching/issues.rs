@@ -1,5 +1,5 @@
-//! Issues: failures of finished conversations, grouped. An error that is known by itself (of a tool call, of the conversation)
-//! is grouped by its signature; judgements in words are grouped by how alike they are.
+//! Issues: failures of finished conversations, grouped. An error that is known by itself (of a tool call, of the
+//! conversation) is grouped by its signature; judgements in words are grouped by how alike they are.
 
 use ringer_base::clock;
 use ringer_base::error::Result;

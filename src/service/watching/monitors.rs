@@ -1,5 +1,5 @@
-//! Uptime monitors: written, listed, changed and deleted. When a check is due is in `cadence`, what it does in `checks`, what it
-//! shows in `verdict`.
+//! Uptime monitors: written, listed, changed and deleted. When a check is due is in `cadence`, what it does in
+//! `checks`, what it shows in `verdict`.
 
 mod cadence;
 mod checks;
@@ -116,8 +116,8 @@ impl Watching {
         Ok(MonitorPage { monitors: page.items, total_count, page: page.page, page_size, total_pages })
     }
 
-    /// Changes the given fields. The backing simulation is made anew when the agent or the checks are changed; the old one stays
-    /// with its results.
+    /// Changes the given fields. The backing simulation is made anew when the agent or the checks are changed; the old
+    /// one stays with its results.
     pub async fn update_monitor(
         &self,
         caller: &Caller,

@@ -1,5 +1,5 @@
-//! Group commit for a SQLite file. One writer at a time has the write lock. Its changes are a savepoint in a transaction
-//! that it shares with the writers behind it. So many small pieces of work cost one commit.
+//! Group commit for a SQLite file. One writer at a time has the write lock. Its changes are a savepoint in a
+//! transaction that it shares with the writers behind it. So many small pieces of work cost one commit.
 //!
 //! No writer waits for others that may never come. The transaction is committed when nobody waits for the lock and
 //! every ready task has had its chances to join, or at [`MOST_STATEMENTS`]. Each piece of work is acknowledged after

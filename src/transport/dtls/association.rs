@@ -130,7 +130,8 @@ impl Association {
     fn keys(&self) -> Result<SrtpParams, Fault> {
         let broken = |why: &str| Fault::Broken(why.to_owned());
         let state = self.endpoint.get_connection_state(nowhere()).ok_or_else(|| broken("it is gone"))?;
-        // The library has asked already: an association without a certificate that was checked is not to pass by any way.
+        // The library has asked already: an association without a certificate that was checked is not to pass by any
+        // way.
         let leaf = state.peer_certificates.first().ok_or(Fault::Certificate)?;
         if !self.expected.is_of(leaf) {
             return Err(Fault::Certificate);

@@ -1,7 +1,8 @@
 //! The handshake of one port, until there are keys: associations that fail make way for fresh ones.
 //!
-//! Whoever can send datagrams from the agreed address can begin a handshake. As long as none has brought keys, each ClientHello
-//! with another random number is an association of its own, so that a forged one does not stand in the way of the real one.
+//! Whoever can send datagrams from the agreed address can begin a handshake. As long as none has brought keys, each
+//! ClientHello with another random number is an association of its own, so that a forged one does not stand in the way
+//! of the real one.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,8 +15,8 @@ use super::{Expected, Identity};
 /// Most associations at once.
 const MOST_AT_ONCE: usize = 4;
 
-/// Associations that one channel begins in a second: each costs a key. Others are passed over until the next second, as if they
-/// had been lost.
+/// Associations that one channel begins in a second: each costs a key. Others are passed over until the next second, as
+/// if they had been lost.
 const MOST_IN_A_SECOND: u32 = 64;
 
 /// Least distance between two handshakes that this side begins.

@@ -1,4 +1,5 @@
-//! Datagrams on their way from a media thread to the task of a call: a ring of bytes, so that nothing is allocated or waited for.
+//! Datagrams on their way from a media thread to the task of a call: a ring of bytes, so that nothing is allocated or
+//! waited for.
 
 use ringer_media::call::MediaChannel;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -22,7 +23,8 @@ pub fn queue() -> (QueueWriter, QueueReader) {
 }
 
 impl QueueWriter {
-    /// Appends a datagram. Returns false where it finds no room: it is lost, as on the network, and the other side sends it again.
+    /// Appends a datagram. Returns false where it finds no room: it is lost, as on the network, and the other side
+    /// sends it again.
     pub fn push(&mut self, path: MediaChannel, datagram: &[u8]) -> bool {
         let Ok(length) = u16::try_from(datagram.len()) else { return false };
         if self.0.slots() < HEAD + datagram.len() {

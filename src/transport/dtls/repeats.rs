@@ -1,7 +1,7 @@
 //! Handshake messages that came before.
 //!
-//! The library stops its timer when a message comes, and does not start it again when that message was an old one: both sides would
-//! then wait for each other. Datagrams that hold nothing else are kept from it, and its own timer goes on.
+//! The library stops its timer when a message comes, and does not start it again when that message was an old one: both
+//! sides would then wait for each other. Datagrams that hold nothing else are kept from it, and its own timer goes on.
 
 /// Bytes of the head of a record: type, version, epoch, number, length (RFC 6347 4.1).
 const RECORD_HEAD: usize = 13;

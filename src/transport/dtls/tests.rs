@@ -143,7 +143,8 @@ fn any_of_several_fingerprints_is_enough() {
 #[test]
 fn a_forged_handshake_does_not_stand_in_the_way() {
     let (one, two, forger) = (identity(), identity(), identity());
-    // The forger reads nothing of what is sent: its ClientHello alone arrives, many times over with other random numbers.
+    // The forger reads nothing of what is sent: its ClientHello alone arrives, many times over with other random
+    // numbers.
     let mut pair = Pair::new([(&one, &two), (&two, &one)]);
     for _ in 0..10 {
         let mut blind = Channel::new(&forger, expecting(&two, true), pair.now);

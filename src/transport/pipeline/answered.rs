@@ -1,4 +1,5 @@
-//! The pipeline's side of a call: the connection that answered an offer, the one that may take its place, and the caller's messages.
+//! The pipeline's side of a call: the connection that answered an offer, the one that may take its place, and the
+//! caller's messages.
 
 use std::fmt;
 use std::sync::Arc;
@@ -84,7 +85,8 @@ impl IncomingPipeline {
         self.parts.line.peer.figures().await
     }
 
-    /// Carries the call until it ends: moves packets, reads and sends messages, goes on with the connection that takes its place.
+    /// Carries the call until it ends: moves packets, reads and sends messages, goes on with the connection that takes
+    /// its place.
     ///
     /// News that nobody takes in time are dropped and counted.
     pub async fn run(

@@ -1,5 +1,5 @@
-//! A pipeline as the port of a call: news of its connection become signals, controls become orders. It keeps the state of the
-//! connection up to the end. The same for both sides; the answering one tells the caller of its own speech.
+//! A pipeline as the port of a call: news of its connection become signals, controls become orders. It keeps the state
+//! of the connection up to the end. The same for both sides; the answering one tells the caller of its own speech.
 
 mod tools;
 

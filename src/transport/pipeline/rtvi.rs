@@ -1,5 +1,5 @@
-//! The messages of a voice pipeline on its data channel, without IO: RTVI 2.2 (`{label: "rtvi-ai", type, id, data}`), the
-//! signalling of the small WebRTC transport beside it, and the texts that keep a connection alive.
+//! The messages of a voice pipeline on its data channel, without IO: RTVI 2.2 (`{label: "rtvi-ai", type, id, data}`),
+//! the signalling of the small WebRTC transport beside it, and the texts that keep a connection alive.
 
 use std::collections::VecDeque;
 use std::time::Duration;

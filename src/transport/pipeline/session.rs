@@ -26,7 +26,8 @@ use crate::webrtc::{
 /// Name of the data channel.
 const CHANNEL: &str = "chat";
 
-/// Time within which a lost connection is back: with the time without consent it is less than that of a call without media.
+/// Time within which a lost connection is back: with the time without consent it is less than that of a call without
+/// media.
 const RESTART_WITHIN: Duration = Duration::from_secs(8);
 
 /// Candidates that go out in one request after the offer.

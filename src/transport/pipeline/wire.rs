@@ -128,7 +128,8 @@ pub(super) fn start_body(target: &PipelineTarget, start: &Start) -> Value {
     start.body.as_ref().map_or_else(standard, |template| fill(template, target, MAX_DEPTH))
 }
 
-/// Fills a template: a text that is one token takes the value's own type, inside of text it becomes text, unknown tokens stay.
+/// Fills a template: a text that is one token takes the value's own type, inside of text it becomes text, unknown
+/// tokens stay.
 fn fill(template: &Value, target: &PipelineTarget, depth: u32) -> Value {
     match template {
         Value::String(text) => fill_text(text, target),
@@ -178,7 +179,8 @@ fn value(name: &str, target: &PipelineTarget) -> Option<Value> {
     })
 }
 
-/// Reads the answer to the start request: it may name another base address, or the server of a media room, and a token for it.
+/// Reads the answer to the start request: it may name another base address, or the server of a media room, and a token
+/// for it.
 ///
 /// # Errors
 /// `Unusable` for an address that is none and for a media room without a token, `Room` for one of another protocol.

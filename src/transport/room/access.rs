@@ -1,5 +1,5 @@
-//! The way into a media room: tokens (JWT, RFC 7519, HS256), the room server's own API (Twirp, with bodies of JSON), and servers
-//! that hand out tokens.
+//! The way into a media room: tokens (JWT, RFC 7519, HS256), the room server's own API (Twirp, with bodies of JSON),
+//! and servers that hand out tokens.
 
 mod server;
 mod token;
@@ -123,8 +123,8 @@ impl fmt::Display for AccessFault {
 
 impl std::error::Error for AccessFault {}
 
-/// Sends a request until its answer can be used, at most `attempts` times (at most three). After a status of 400 to 499 other
-/// than 408, 425 and 429 it is not sent again.
+/// Sends a request until its answer can be used, at most `attempts` times (at most three). After a status of 400 to 499
+/// other than 408, 425 and 429 it is not sent again.
 async fn ask<T>(
     poster: &Poster,
     clock: &Clock,

@@ -41,8 +41,8 @@ pub(super) struct Connected {
 }
 
 impl Way {
-    /// Connects within `within`: in the form `flow`, or in the newest one that the server knows. `rejoin`: name of the participant
-    /// whose connection is taken up.
+    /// Connects within `within`: in the form `flow`, or in the newest one that the server knows. `rejoin`: name of the
+    /// participant whose connection is taken up.
     pub async fn connect(
         self,
         token: Secret,

@@ -1,4 +1,5 @@
-//! Messages of the room protocol in protobuf, as far as they are used; fields and messages of later versions are passed over.
+//! Messages of the room protocol in protobuf, as far as they are used; fields and messages of later versions are passed
+//! over.
 
 mod data;
 mod model;

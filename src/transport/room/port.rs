@@ -1,5 +1,5 @@
-//! A room as the port of a call: news of its connections become signals, controls become orders. It keeps the state of the call
-//! up to the end.
+//! A room as the port of a call: news of its connections become signals, controls become orders. It keeps the state of
+//! the call up to the end.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

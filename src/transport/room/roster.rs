@@ -66,7 +66,8 @@ impl Participant {
         !self.audio.is_empty()
     }
 
-    /// Returns the tracks that may be its voice: microphones before tracks of other sources, in the order in which they were told.
+    /// Returns the tracks that may be its voice: microphones before tracks of other sources, in the order in which they
+    /// were told.
     pub fn voices(&self) -> impl Iterator<Item = &TrackInfo> {
         let best = self.audio.iter().map(|(_, rank)| *rank).min();
         self.audio.iter().filter(move |(_, rank)| Some(*rank) == best).map(|(track, _)| track).take(MAX_HEARD)
@@ -129,7 +130,8 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    /// Has nobody else be taken for the agent than one that is dispatched under this name, for the first 30 s in the room.
+    /// Has nobody else be taken for the agent than one that is dispatched under this name, for the first 30 s in the
+    /// room.
     pub fn expect(&mut self, dispatched: String) {
         self.dispatched = Some((dispatched, None));
     }
@@ -161,7 +163,8 @@ impl Roster {
         None
     }
 
-    /// Adds a participant. One of the same identity is the same participant under another name, and no leave of it is told.
+    /// Adds a participant. One of the same identity is the same participant under another name, and no leave of it is
+    /// told.
     fn add(&mut self, new: Participant) {
         let same = self.others.iter().position(|known| known.identity == new.identity && !new.identity.is_empty());
         match same {
@@ -173,7 +176,8 @@ impl Roster {
         }
     }
 
-    /// Forgets everybody whom the list of a room that was joined anew does not have. The agent among them may be joining anew, too.
+    /// Forgets everybody whom the list of a room that was joined anew does not have. The agent among them may be
+    /// joining anew, too.
     pub fn keep_only(&mut self, now: Time, sids: &[&str]) -> Option<Change> {
         self.others.retain(|known| sids.contains(&known.sid.as_str()));
         let sid = self.chosen.as_ref().map(|chosen| chosen.sid.clone())?;
@@ -183,7 +187,8 @@ impl Roster {
         }
     }
 
-    /// Believes no leave within the time in which an agent is back: another connection to the server begins, and its news are to come.
+    /// Believes no leave within the time in which an agent is back: another connection to the server begins, and its
+    /// news are to come.
     pub fn postpone(&mut self, now: Time) {
         if let Some(away) = self.chosen.as_mut().and_then(|chosen| chosen.away.as_mut()) {
             away.until = away.until.max(now + RETURNS);
@@ -255,8 +260,9 @@ impl Roster {
         self.chosen.as_ref().is_some_and(|chosen| chosen.away.is_some())
     }
 
-    /// Returns the agent: the chosen one; else the one that was dispatched, one of kind agent, or the first participant, each with
-    /// audio before one without. Where one was dispatched, nobody is taken for it who is not of that kind or has another name.
+    /// Returns the agent: the chosen one; else the one that was dispatched, one of kind agent, or the first
+    /// participant, each with audio before one without. Where one was dispatched, nobody is taken for it who is not of
+    /// that kind or has another name.
     pub fn agent(&self) -> Option<&Participant> {
         if let Some(chosen) = &self.chosen {
             return self.others.iter().find(|known| known.sid == chosen.sid);

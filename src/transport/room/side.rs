@@ -155,8 +155,8 @@ impl Side {
     }
 }
 
-/// Returns the servers that the room server names, as far as they can be used and the guard allows their addresses. Names are looked
-/// up at once; one that is not found in time is left out.
+/// Returns the servers that the room server names, as far as they can be used and the guard allows their addresses.
+/// Names are looked up at once; one that is not found in time is left out.
 pub(super) async fn helpers(told: Vec<IceServerInfo>, guard: &Guard) -> Vec<IceServer> {
     let look_up = async |url: &String| {
         let within = if url.starts_with("stun:") { LOOKING_UP_STUN } else { LOOKING_UP };

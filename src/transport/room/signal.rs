@@ -1,4 +1,5 @@
-//! The signalling of a room, without IO: messages of the server come in, messages to it and steps of the connections come out.
+//! The signalling of a room, without IO: messages of the server come in, messages to it and steps of the connections
+//! come out.
 
 mod address;
 
@@ -135,7 +136,8 @@ impl Signalling {
         Signalling { roster, agent, agent_state, token, malformed, ..Signalling::default() }
     }
 
-    /// Returns the state for a room into which an agent was dispatched under this name; `None`: whoever is there may be the agent.
+    /// Returns the state for a room into which an agent was dispatched under this name; `None`: whoever is there may be
+    /// the agent.
     pub fn expecting(dispatched: Option<String>) -> Signalling {
         let mut signalling = Signalling::default();
         dispatched.into_iter().for_each(|name| signalling.roster.expect(name));

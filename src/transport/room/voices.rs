@@ -1,5 +1,6 @@
-//! The agent's tracks as one stream: their packets get one source, numbers and times that go on whatever track they are of, so that
-//! a change of tracks is none for whoever hears them. Of several tracks the ones that speak are mixed; until one has spoken, all are.
+//! The agent's tracks as one stream: their packets get one source, numbers and times that go on whatever track they are
+//! of, so that a change of tracks is none for whoever hears them. Of several tracks the ones that speak are mixed;
+//! until one has spoken, all are.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -14,7 +15,8 @@ use crate::webrtc::Arrived;
 /// Samples of RTP time in a millisecond (RFC 7587 4.1).
 const CLOCK_PER_MS: u64 = 48;
 
-/// Frames of 20 ms that a track may be ahead of the one that is followed: as many as the longest packet holds (RFC 6716 2.1.4).
+/// Frames of 20 ms that a track may be ahead of the one that is followed: as many as the longest packet holds (RFC 6716
+/// 2.1.4).
 const MAX_WAITING: usize = 6;
 
 /// Frames of a packet that is made.
@@ -197,7 +199,8 @@ impl Voices {
         announced.or_else(|| self.tracks.iter().position(|track| track.sources.is_empty()))
     }
 
-    /// Returns the packets of the stream that a packet of one of the tracks is or completes; none if it waits for others.
+    /// Returns the packets of the stream that a packet of one of the tracks is or completes; none if it waits for
+    /// others.
     pub fn take(&mut self, mut packet: Arrived) -> Vec<Arrived> {
         let source = packet.bytes.get(8..12).and_then(|four| four.first_chunk::<4>());
         let Some(at) = source.and_then(|four| self.track_of(u32::from_be_bytes(*four))) else { return Vec::new() };
@@ -251,7 +254,8 @@ impl Voices {
         bytes
     }
 
-    /// Makes a report about the followed track one about the stream (RFC 3550 6.4.1). Returns false for one about another track.
+    /// Makes a report about the followed track one about the stream (RFC 3550 6.4.1). Returns false for one about
+    /// another track.
     pub fn take_report(&self, report: &mut Arrived) -> bool {
         let source =
             report.bytes.get(4..8).and_then(|four| four.first_chunk::<4>()).map(|four| u32::from_be_bytes(*four));
@@ -270,7 +274,8 @@ impl Voices {
         true
     }
 
-    /// Returns the track whose packets the stream follows: the same as before, until it sends no more and another one does.
+    /// Returns the track whose packets the stream follows: the same as before, until it sends no more and another one
+    /// does.
     fn lead(&mut self, now: Time) -> usize {
         let sends = |voice: &Voice| voice.last.is_some_and(|last| now.since(last) < LOST);
         if !self.voices.get(self.leader).is_some_and(sends) {

@@ -1,5 +1,5 @@
-//! Addresses that are called (`sip:`, `sips:`, `tel:`): parsed, checked against the guard and routed here, for the service, the
-//! command line and the engine.
+//! Addresses that are called (`sip:`, `sips:`, `tel:`): parsed, checked against the guard and routed here, for the
+//! service, the command line and the engine.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -103,7 +103,8 @@ impl Address {
         check_spoken(&self.uri, SPOKEN).map_err(|lost| self.fault(lost))
     }
 
-    /// Looks up where the address is reached, as far as `guard` lets it be called: the hops in the order in which they are tried.
+    /// Looks up where the address is reached, as far as `guard` lets it be called: the hops in the order in which they
+    /// are tried.
     ///
     /// # Errors
     /// [`AddressFault`], except of a malformed address.

@@ -18,7 +18,8 @@ use tokio::time::{sleep, timeout};
 use super::line::{Event, HostCount, NotConnected, StreamNews};
 use super::tls::{Tls, explain, reason};
 
-/// Longest time for which sent bytes may stay unacknowledged (RFC 5482): below Timer B, so that a request can go once more.
+/// Longest time for which sent bytes may stay unacknowledged (RFC 5482): below Timer B, so that a request can go once
+/// more.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;

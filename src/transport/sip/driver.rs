@@ -495,8 +495,8 @@ fn call_id(message: &[u8]) -> Option<&str> {
     header(message, &["call-id", "i"])
 }
 
-/// True for the answer that ends a dialog which this side wants to end: any to BYE, a refusal of a cancelled INVITE. After one that
-/// asks for credentials the request is sent again.
+/// True for the answer that ends a dialog which this side wants to end: any to BYE, a refusal of a cancelled INVITE.
+/// After one that asks for credentials the request is sent again.
 fn is_last(message: &[u8]) -> bool {
     let code =
         message.strip_prefix(b"SIP/2.0 ").and_then(|rest| std::str::from_utf8(rest.get(..3)?).ok()?.parse().ok());

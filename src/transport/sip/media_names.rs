@@ -1,4 +1,5 @@
-//! Host names in place of media addresses (RFC 8866 5.7): what names one waits until it is looked up, and what comes behind waits in order.
+//! Host names in place of media addresses (RFC 8866 5.7): what names one waits until it is looked up, and what comes
+//! behind waits in order.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};

@@ -1,5 +1,5 @@
-//! Servers of SIP addresses by DNS (RFC 3263): NAPTR, SRV, A and AAAA. `plan` says what is asked and what follows from the
-//! answers, `ask` asks the name servers, and this file lets both work within limits of time and of a guard.
+//! Servers of SIP addresses by DNS (RFC 3263): NAPTR, SRV, A and AAAA. `plan` says what is asked and what follows from
+//! the answers, `ask` asks the name servers, and this file lets both work within limits of time and of a guard.
 
 mod ask;
 mod plan;
@@ -24,7 +24,8 @@ use ringer_base::clock::random_bytes;
 use ringer_base::config::SipListen;
 use ringer_base::guard::Guard;
 
-/// Transports that this build speaks, the preferred one first. Streams need no listener: this side makes the connections of its calls.
+/// Transports that this build speaks, the preferred one first. Streams need no listener: this side makes the
+/// connections of its calls.
 pub const SPOKEN: &[Transport] = &Transport::ALL;
 
 /// Limits of time of one search.
@@ -55,8 +56,8 @@ impl Default for Resolver {
 }
 
 impl Resolver {
-    /// Returns the resolver that asks these name servers, without any those of `/etc/resolv.conf`. Where that cannot be read, the
-    /// system is asked for addresses alone, with a warning.
+    /// Returns the resolver that asks these name servers, without any those of `/etc/resolv.conf`. Where that cannot be
+    /// read, the system is asked for addresses alone, with a warning.
     pub fn new(servers: &[SocketAddr]) -> Resolver {
         let made = if servers.is_empty() { NameServers::of_system() } else { NameServers::at(servers) };
         let servers = made.inspect_err(|error| {
@@ -82,8 +83,9 @@ impl Resolver {
         Resolver { spoken: spoken.into(), ..self }
     }
 
-    /// Looks up the hops of `uri` in the order in which they are tried, as far as `guard` lets them be called. A guard with names of
-    /// its own is asked for addresses, and nobody for anything else. At most 5 s and [`plan::HOPS_MOST`] hops.
+    /// Looks up the hops of `uri` in the order in which they are tried, as far as `guard` lets them be called. A guard
+    /// with names of its own is asked for addresses, and nobody for anything else. At most 5 s and [`plan::HOPS_MOST`]
+    /// hops.
     ///
     /// # Errors
     /// [`Lost`].
@@ -139,7 +141,8 @@ impl Resolver {
     }
 }
 
-/// Returns the hops of `uri` where each question is answered by the next of these messages of name servers, and by none after the last.
+/// Returns the hops of `uri` where each question is answered by the next of these messages of name servers, and by none
+/// after the last.
 ///
 /// # Errors
 /// [`Lost`].

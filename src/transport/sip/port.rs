@@ -1,5 +1,5 @@
-//! SIP as the port of a call: events of its dialog become signals and media plans, controls become orders to the endpoint. The
-//! live engine, the simulator and the far side of load tests drive the same one.
+//! SIP as the port of a call: events of its dialog become signals and media plans, controls become orders to the
+//! endpoint. The live engine, the simulator and the far side of load tests drive the same one.
 
 mod branches;
 mod media;
@@ -85,8 +85,8 @@ impl SipPort {
         SipPort { supported: Some(supported), ..self }
     }
 
-    /// Returns the port of a call that came in with `offer`; `supported` is what this side can do. [`SipPort::answer`] answers it, or
-    /// makes the offer where the caller made none.
+    /// Returns the port of a call that came in with `offer`; `supported` is what this side can do. [`SipPort::answer`]
+    /// answers it, or makes the offer where the caller made none.
     ///
     /// # Errors
     /// For a person: no common codec, or media that `guard` does not allow.
@@ -148,8 +148,8 @@ impl SipPort {
         self.send(SipOrder::Ring(180, None));
     }
 
-    /// Answers an incoming call; a second time it does nothing. A name of its media is looked up before; where it leads nowhere the call is
-    /// refused.
+    /// Answers an incoming call; a second time it does nothing. A name of its media is looked up before; where it leads
+    /// nowhere the call is refused.
     pub fn answer(&mut self) {
         if let Some(offer) = &self.own_offer {
             let order = SipOrder::Answer(offer.clone());
@@ -176,8 +176,8 @@ impl SipPort {
         }
     }
 
-    /// Takes an event of the dialog. One that names its media by a host name waits until that is looked up, and so do those behind it;
-    /// but nothing waits once the call is over.
+    /// Takes an event of the dialog. One that names its media by a host name waits until that is looked up, and so do
+    /// those behind it; but nothing waits once the call is over.
     pub fn receive(&mut self, event: CallEvent) {
         self.receive_of(Dialog::Call, event);
     }
@@ -365,8 +365,8 @@ impl SipPort {
         self.lead_to(plan);
     }
 
-    /// Has media go to the address of `plan`. The old way of putting on hold names none (RFC 3264 8.4): audio goes where it went, or
-    /// nowhere.
+    /// Has media go to the address of `plan`. The old way of putting on hold names none (RFC 3264 8.4): audio goes
+    /// where it went, or nowhere.
     fn lead_to(&mut self, plan: &MediaPlan) {
         if !plan.rtp.ip().is_unspecified() {
             self.peer.address = Some(plan.rtp.to_string());

@@ -1,4 +1,5 @@
-//! Lines to providers at the SIP sockets: each is kept registered and asked whether it answers, and tells how it stands.
+//! Lines to providers at the SIP sockets: each is kept registered and asked whether it answers, and tells how it
+//! stands.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -235,8 +236,8 @@ impl Lines {
         self.hosts.contains(&host.to_canonical())
     }
 
-    /// Shows how the lines stand, when that may have changed. Returns the ways of the registrations on which this side is seen at another
-    /// address than its own; `None` where nothing has changed.
+    /// Shows how the lines stand, when that may have changed. Returns the ways of the registrations on which this side
+    /// is seen at another address than its own; `None` where nothing has changed.
     pub fn publish(&mut self) -> Option<Vec<(Hop, SocketAddr)>> {
         if !std::mem::take(&mut self.is_new) {
             return None;

@@ -43,8 +43,8 @@ pub fn offer(codecs: &[Codec], host: IpAddr, port: u16, session_id: u64) -> Offe
     Offer { events, session_id, ..Offer::new(SocketAddr::new(host, port), codecs) }
 }
 
-/// Returns the offer as `encryption` wants it. Keys are drawn from `random`, which fills a slice: each suite of each offer has a key of
-/// its own.
+/// Returns the offer as `encryption` wants it. Keys are drawn from `random`, which fills a slice: each suite of each
+/// offer has a key of its own.
 pub fn secure(mut offer: Offer, encryption: Encryption, random: impl FnMut(&mut [u8])) -> Offer {
     offer.crypto_required = encryption == Encryption::Required;
     if encryption != Encryption::Off {
@@ -53,8 +53,9 @@ pub fn secure(mut offer: Offer, encryption: Encryption, random: impl FnMut(&mut 
     offer
 }
 
-/// Returns the secured offer with the other way to keys beside it: a handshake with the certificate of this fingerprint. RTP and RTCP
-/// then share a port where the other side can do so: two ports need two handshakes (RFC 5764 4).
+/// Returns the secured offer with the other way to keys beside it: a handshake with the certificate of this
+/// fingerprint. RTP and RTCP then share a port where the other side can do so: two ports need two handshakes (RFC 5764
+/// 4).
 pub fn with_handshake(
     mut offer: Offer,
     keys: SrtpKeys,

@@ -1,7 +1,7 @@
 //! Stream connections of SIP, TCP and TLS: those that come in, those that go out, and which message goes by which.
 //!
-//! A connection is used for everything that goes to its place: address, transport and name of the certificate. What cannot be
-//! sent, or is not read, never holds up the others: each connection is a task with a queue of its own.
+//! A connection is used for everything that goes to its place: address, transport and name of the certificate. What
+//! cannot be sent, or is not read, never holds up the others: each connection is a task with a queue of its own.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -130,8 +130,9 @@ impl Streams {
         self.local
     }
 
-    /// Sends a message by the connection of `to`, else by one to its address, which is made where there is none. Returns the
-    /// connection, and true where it was made for this message; `None` where none can be made, of which [`Streams::next`] tells.
+    /// Sends a message by the connection of `to`, else by one to its address, which is made where there is none.
+    /// Returns the connection, and true where it was made for this message; `None` where none can be made, of which
+    /// [`Streams::next`] tells.
     pub fn send(&mut self, to: &Hop, bytes: Vec<u8>) -> Option<(ConnectionId, bool)> {
         let place = (to.transport, to.address, to.server_name.clone());
         let own =

@@ -1,8 +1,9 @@
 //! TLS of SIP connections: certificates shown and certificates believed (RFC 3261 26.3, RFC 5922).
 //!
-//! The certificate of a server has to name the domain that was called: by a `sip:` URI among its alternative names, which then
-//! decide (RFC 5922 7.1), else by DNS name or address. A wildcard is taken where it stands for one label of a DNS name, as on the
-//! web; RFC 5922 7.2 takes none, but certificates of hosted agents have them. The subject's common name is not looked at.
+//! The certificate of a server has to name the domain that was called: by a `sip:` URI among its alternative names,
+//! which then decide (RFC 5922 7.1), else by DNS name or address. A wildcard is taken where it stands for one label of
+//! a DNS name, as on the web; RFC 5922 7.2 takes none, but certificates of hosted agents have them. The subject's
+//! common name is not looked at.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -269,8 +270,8 @@ pub fn explain(error: &io::Error, peer: &str) -> String {
     format!("TLS with {peer} failed: {}", reason(error))
 }
 
-/// Returns the cause of an error of a connection, for a person. A server of TLS 1.3 refuses a client without a certificate after the
-/// handshake only (RFC 8446 4.4.2.4).
+/// Returns the cause of an error of a connection, for a person. A server of TLS 1.3 refuses a client without a
+/// certificate after the handshake only (RFC 8446 4.4.2.4).
 pub fn reason(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     match inner {

@@ -1,5 +1,5 @@
-//! Rules of where the other side may send a call on to, by redirects (3xx) and by transfers (REFER, RFC 3515), and the state of a
-//! transfer that is followed.
+//! Rules of where the other side may send a call on to, by redirects (3xx) and by transfers (REFER, RFC 3515), and the
+//! state of a transfer that is followed.
 
 use ringer_base::config::{Refer, Sip, Targets};
 use ringer_media::call::RemoteEnd;
@@ -30,14 +30,14 @@ impl From<&Sip> for Forwarding {
     }
 }
 
-/// True if `targets` has the host of an address that another side named, or its number at `own`, the host of the call. Every redirect
-/// and transfer is decided here; the guard of addresses comes on top.
+/// True if `targets` has the host of an address that another side named, or its number at `own`, the host of the call.
+/// Every redirect and transfer is decided here; the guard of addresses comes on top.
 pub(super) fn may_go(targets: &Targets, uri: &Uri, own: Option<&str>) -> bool {
     targets.allow(&uri.host, uri.user.as_deref(), own)
 }
 
-/// Returns the address at which a target is reached: a number without a host (`tel:`) at that of the call, by its transport (RFC 3261
-/// 19.1.6). `None` where that is not known.
+/// Returns the address at which a target is reached: a number without a host (`tel:`) at that of the call, by its
+/// transport (RFC 3261 19.1.6). `None` where that is not known.
 pub(super) fn reachable(target: &Uri, call: Option<&Uri>) -> Option<Uri> {
     if target.scheme != Scheme::Tel {
         return Some(target.clone());
@@ -70,7 +70,8 @@ pub(super) struct Transfers {
     /// Number of those that were followed.
     pub followed: u32,
     pub open: Option<Open>,
-    /// Address that was called, or that the call came from; it is read where the other side sends the call on, which few do.
+    /// Address that was called, or that the call came from; it is read where the other side sends the call on, which
+    /// few do.
     pub called: Box<str>,
 }
 
@@ -95,8 +96,8 @@ pub(super) enum Step {
     Calling { left: Option<RemoteEnd> },
 }
 
-/// Returns the address that Refer-To names, and the value of a Replaces field that it asks for. Other fields are left out (RFC 3261
-/// 19.1.5).
+/// Returns the address that Refer-To names, and the value of a Replaces field that it asks for. Other fields are left
+/// out (RFC 3261 19.1.5).
 ///
 /// # Errors
 /// For a person: it is no address, or asks for another request than INVITE.

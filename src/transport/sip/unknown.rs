@@ -1,5 +1,6 @@
-//! Limits of what strangers send, looked at before it is parsed: a token bucket for each host, in a table of fixed size. While that
-//! is full, the hosts that have no place in it share one bucket. Nobody is banned: over UDP a source may be forged.
+//! Limits of what strangers send, looked at before it is parsed: a token bucket for each host, in a table of fixed
+//! size. While that is full, the hosts that have no place in it share one bucket. Nobody is banned: over UDP a source
+//! may be forged.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;

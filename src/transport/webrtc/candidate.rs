@@ -92,7 +92,8 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Judges a candidate line: `candidate:FOUNDATION COMPONENT TRANSPORT PRIORITY ADDRESS PORT typ TYPE ...` (RFC 8839 5.1).
+/// Judges a candidate line: `candidate:FOUNDATION COMPONENT TRANSPORT PRIORITY ADDRESS PORT typ TYPE ...` (RFC 8839
+/// 5.1).
 fn judge(line: &str, guard: &Guard) -> Admission {
     let line = line.trim();
     let line = line.strip_prefix("a=").unwrap_or(line);

@@ -1,4 +1,5 @@
-//! Session descriptions of the other side, read before the library sees them: length, sections, certificate, candidates.
+//! Session descriptions of the other side, read before the library sees them: length, sections, certificate,
+//! candidates.
 
 use std::borrow::Cow;
 
@@ -116,7 +117,8 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Refuses a description without a certificate's fingerprint of a function that is compared, or without ICE credentials.
+/// Refuses a description without a certificate's fingerprint of a function that is compared, or without ICE
+/// credentials.
 fn check_keys(section: &Section<'_>, session: &Section<'_>) -> Result<(), PeerFault> {
     let all = |name: &'static str| section.values(name).chain(session.values(name)).filter(|value| !value.is_empty());
     let has = |name: &'static str| all(name).next().is_some();
@@ -131,15 +133,16 @@ fn check_keys(section: &Section<'_>, session: &Section<'_>) -> Result<(), PeerFa
     }
 }
 
-/// Returns a fingerprint's value as the library compares it: `sha-256`, one blank, the digest. `None` for another hash function, which
-/// the library cannot compare. Names of functions have no case (RFC 8122 5).
+/// Returns a fingerprint's value as the library compares it: `sha-256`, one blank, the digest. `None` for another hash
+/// function, which the library cannot compare. Names of functions have no case (RFC 8122 5).
 fn comparable(value: &str) -> Option<String> {
     let (function, digest) = value.trim().split_once(char::is_whitespace)?;
     let is_compared = function.eq_ignore_ascii_case("sha-256");
     is_compared.then(|| format!("sha-256 {}", digest.trim()))
 }
 
-/// Returns a line as the library reads it; `None` for a fingerprint that it cannot compare, beside one that it can (RFC 8122 5.1).
+/// Returns a line as the library reads it; `None` for a fingerprint that it cannot compare, beside one that it can (RFC
+/// 8122 5.1).
 fn for_library(line: &str) -> Option<Cow<'_, str>> {
     match line.strip_prefix("a=fingerprint:") {
         None => Some(line.into()),
@@ -153,8 +156,8 @@ fn is_lax(line: &str) -> bool {
     line.contains('\r') || is_indented(line) || line.strip_prefix("a=").is_some_and(is_indented)
 }
 
-/// Reads a description of the other side: audio of Opus, exactly one section of it unless a server sends it, a certificate's
-/// fingerprint, ICE credentials.
+/// Reads a description of the other side: audio of Opus, exactly one section of it unless a server sends it, a
+/// certificate's fingerprint, ICE credentials.
 ///
 /// # Errors
 /// What of that is missing, or the description is too long.

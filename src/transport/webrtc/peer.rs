@@ -61,7 +61,8 @@ const QUIET: Duration = Duration::from_secs(5);
 /// Time between checks of the path in use.
 const CHECKS: Duration = Duration::from_secs(1);
 
-/// Looks at a connection whose channel was closed, and the time between them: the end of the whole follows that of its parts.
+/// Looks at a connection whose channel was closed, and the time between them: the end of the whole follows that of its
+/// parts.
 const CLOSING_LOOKS: u32 = 10;
 const CLOSING_LOOK: Duration = Duration::from_millis(50);
 
@@ -173,7 +174,8 @@ impl Peer {
         Ok((peer, streams))
     }
 
-    /// Has the local description in force, after as many candidates as [`GATHERING`] brings. A room server takes further ones later.
+    /// Has the local description in force, after as many candidates as [`GATHERING`] brings. A room server takes
+    /// further ones later.
     async fn local(&self) -> Result<String, PeerFault> {
         let mut gathered = self.gathered.clone();
         let waits_for_all = self.part == Part::Call || self.settings.relay_only;
@@ -457,7 +459,8 @@ impl Drop for Peer {
 }
 
 impl Known {
-    /// True when the other side has closed the whole connection: the library tells of that by the ends of data channels alone.
+    /// True when the other side has closed the whole connection: the library tells of that by the ends of data channels
+    /// alone.
     async fn is_left(&self) -> bool {
         for _ in 0..CLOSING_LOOKS {
             let Some(connection) = self.connection.get().and_then(Weak::upgrade) else { return false };
@@ -472,7 +475,8 @@ impl Known {
         false
     }
 
-    /// Reads a data channel until it is closed. It never waits for whoever reads the news: the library would hold back media too.
+    /// Reads a data channel until it is closed. It never waits for whoever reads the news: the library would hold back
+    /// media too.
     async fn read_channel(&self, channel: Arc<dyn DataChannel>, label: String) {
         let id = channel.id();
         let tell = |news: ChannelNews| {

@@ -1,5 +1,5 @@
-//! Packets between the rings of a call and its peer connection. The call's leg has drawn a source of its own (RFC 3550 8.1); on the
-//! wire the source is the one of the session description, so it is exchanged here in both directions.
+//! Packets between the rings of a call and its peer connection. The call's leg has drawn a source of its own (RFC 3550
+//! 8.1); on the wire the source is the one of the session description, so it is exchanged here in both directions.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -49,7 +49,8 @@ pub struct Pump {
     bell: Arc<Bell>,
     /// Source of the call's leg, once it has sent.
     leg: Option<[u8; 4]>,
-    /// Packet that waits for room. A network that was held up brings many at once, and those behind it wait in their queue.
+    /// Packet that waits for room. A network that was held up brings many at once, and those behind it wait in their
+    /// queue.
     waiting: Option<Arrived>,
     pacing: Pacing,
     late: u64,
@@ -72,7 +73,8 @@ impl Pump {
         Pump { rings, bell, leg: None, waiting: None, pacing: Pacing::default(), late: 0 }
     }
 
-    /// Moves packets both ways until the connection tells no more of them. It can be dropped and begun anew at any time.
+    /// Moves packets both ways until the connection tells no more of them. It can be dropped and begun anew at any
+    /// time.
     pub async fn run(&mut self, peer: &dyn MediaPeer, packets: &mut mpsc::Receiver<Arrived>) {
         let wire = peer.ssrc().to_be_bytes();
         loop {

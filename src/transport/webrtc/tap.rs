@@ -1,5 +1,5 @@
-//! The tap in the library's packet path: every packet of the other side leaves it here, decrypted and with the time at which the
-//! socket gave it. The library itself has no use for them: jitter, loss and reports are the leg's.
+//! The tap in the library's packet path: every packet of the other side leaves it here, decrypted and with the time at
+//! which the socket gave it. The library itself has no use for them: jitter, loss and reports are the leg's.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

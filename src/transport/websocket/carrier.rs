@@ -1,4 +1,5 @@
-//! Carriers' protocols, by one table: numbering, audio in text or binary messages, marks, clears, digits and the end, in both roles.
+//! Carriers' protocols, by one table: numbering, audio in text or binary messages, marks, clears, digits and the end,
+//! in both roles.
 
 mod faults;
 mod format;
@@ -338,7 +339,8 @@ impl Carrier {
         }
     }
 
-    /// Takes over the form of audio that a caller announces; where the protocol has one form for both, also for this side.
+    /// Takes over the form of audio that a caller announces; where the protocol has one form for both, also for this
+    /// side.
     fn follow_format(&mut self, core: &mut Core, template: &Template, message: &Value) {
         let little = core.kind() != Kind::TelnyxMediaStreaming;
         let content_type = template.find(message, "content_type").and_then(Value::as_str).unwrap_or_default();

@@ -232,7 +232,8 @@ impl Core {
         }
     }
 
-    /// Tells of a message that breaks a rule and is played all the same: only the first few times, and without counting.
+    /// Tells of a message that breaks a rule and is played all the same: only the first few times, and without
+    /// counting.
     pub(super) fn deviation(&mut self, code: &'static str, what: &str) {
         let at = self.repeats.iter().position(|(known, _)| *known == code).unwrap_or_else(|| {
             self.repeats.push((code, 0));

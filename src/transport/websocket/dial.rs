@@ -1,5 +1,5 @@
-//! The way to an agent's server: name, TCP, TLS and the upgrade request (RFC 6455 4.1). Redirects are not followed, and no extension is
-//! offered.
+//! The way to an agent's server: name, TCP, TLS and the upgrade request (RFC 6455 4.1). Redirects are not followed, and
+//! no extension is offered.
 
 mod client;
 

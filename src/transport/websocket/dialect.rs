@@ -1,4 +1,5 @@
-//! Settings of a dialect: the table of defaults by kind, `[websocket.dialects.NAME]` read and checked, parameters of agents.
+//! Settings of a dialect: the table of defaults by kind, `[websocket.dialects.NAME]` read and checked, parameters of
+//! agents.
 
 mod table;
 
@@ -96,7 +97,8 @@ pub struct Dialect {
     pub chunk_ms: u32,
     /// Headers of the upgrade request beside those of the protocol.
     pub headers: Vec<(String, String)>,
-    /// Hosts that get the headers and keys: names, addresses, or `*.example.com` for all below a domain. Empty: none does.
+    /// Hosts that get the headers and keys: names, addresses, or `*.example.com` for all below a domain. Empty: none
+    /// does.
     pub hosts: Vec<String>,
     /// True when the query of the address is not sent.
     pub drop_query: bool,
@@ -314,8 +316,8 @@ impl Dialect {
     ///
     /// # Errors
     ///
-    /// A name that is a kind's or not made of letters, digits, `_` and `-`; a setting that is unknown, of a wrong type or value, or
-    /// without effect with the kind.
+    /// A name that is a kind's or not made of letters, digits, `_` and `-`; a setting that is unknown, of a wrong type
+    /// or value, or without effect with the kind.
     pub fn parse(name: &str, table: &Value) -> Result<Dialect, DialectError> {
         let place = format!("[websocket.dialects.{name}]");
         if Kind::from_name(name).is_some() {

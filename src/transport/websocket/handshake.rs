@@ -1,4 +1,5 @@
-//! The upgrade request of the side that dials: address, headers, subprotocols and signatures; and their check by an agent's server.
+//! The upgrade request of the side that dials: address, headers, subprotocols and signatures; and their check by an
+//! agent's server.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -162,7 +163,8 @@ fn address(url: &str) -> (String, Option<String>) {
     }
 }
 
-/// Returns the authority and the request target of an address. A port that is the scheme's own is not part of the authority.
+/// Returns the authority and the request target of an address. A port that is the scheme's own is not part of the
+/// authority.
 fn target_of(url: &str) -> (&str, &str) {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -220,7 +222,8 @@ impl Request {
 }
 
 impl Dialect {
-    /// Checks the signatures and keys of an upgrade request that the settings name; `now_s` is the wall clock in seconds.
+    /// Checks the signatures and keys of an upgrade request that the settings name; `now_s` is the wall clock in
+    /// seconds.
     ///
     /// # Errors
     ///

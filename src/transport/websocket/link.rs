@@ -1,5 +1,5 @@
-//! One WebSocket as its task reads and writes it (RFC 6455): messages in order, pings, the closing handshake. It never waits to be
-//! written to: what the other side does not take waits in a queue with a limit.
+//! One WebSocket as its task reads and writes it (RFC 6455): messages in order, pings, the closing handshake. It never
+//! waits to be written to: what the other side does not take waits in a queue with a limit.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -51,7 +51,8 @@ pub struct LinkLimits {
     pub ping_interval: Duration,
     /// Time without any message or pong after which the connection counts as lost; zero: never.
     pub ping_timeout: Duration,
-    /// Most binary messages that wait for the other side; further ones are dropped. `None`: none of them is audio, none is dropped.
+    /// Most binary messages that wait for the other side; further ones are dropped. `None`: none of them is audio, none
+    /// is dropped.
     pub max_audio: Option<usize>,
 }
 
@@ -137,8 +138,8 @@ impl Link {
         }
     }
 
-    /// Sends a message as soon as the other side takes it. Audio that finds no room is dropped and counted; a message of another
-    /// kind that finds none ends the connection.
+    /// Sends a message as soon as the other side takes it. Audio that finds no room is dropped and counted; a message
+    /// of another kind that finds none ends the connection.
     pub fn send(&mut self, message: Message) {
         if self.is_closing || self.is_over {
             return;
@@ -190,7 +191,8 @@ impl Link {
         self.unsent
     }
 
-    /// Returns the next news, and writes what waits meanwhile. After the end it waits for ever. Safe to drop and call again.
+    /// Returns the next news, and writes what waits meanwhile. After the end it waits for ever. Safe to drop and call
+    /// again.
     pub async fn next(&mut self) -> LinkNews {
         poll_fn(|context| self.poll_next(context)).await
     }
@@ -243,7 +245,8 @@ impl Link {
         Poll::Ready(news)
     }
 
-    /// Reads and drops what comes until the other side closes: a connection that is given up with bytes unread loses what was sent.
+    /// Reads and drops what comes until the other side closes: a connection that is given up with bytes unread loses
+    /// what was sent.
     fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<LinkNews> {
         loop {
             let mut bytes = [0; READ_BYTES];

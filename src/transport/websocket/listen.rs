@@ -51,8 +51,8 @@ pub struct Accepted {
     pub headers: Vec<(String, String)>,
 }
 
-/// Carries out the handshake of a server within `patience`; `dialects` says what is spoken at a path, and where nothing is the
-/// answer is 404.
+/// Carries out the handshake of a server within `patience`; `dialects` says what is spoken at a path, and where nothing
+/// is the answer is 404.
 ///
 /// # Errors
 /// The reason in words: no handshake, an unknown path, or it took too long.

@@ -1,5 +1,5 @@
-//! A WebSocket as the port of a call: what its session of messages says becomes signals, controls become messages. It keeps the state
-//! of the connection up to the end, and decides which attempts are repeated.
+//! A WebSocket as the port of a call: what its session of messages says becomes signals, controls become messages. It
+//! keeps the state of the connection up to the end, and decides which attempts are repeated.
 
 mod log;
 mod order;
@@ -103,7 +103,8 @@ impl WebSocketPort {
         port
     }
 
-    /// Returns the port of a call whose connection the other side has opened; this side has the part of `role` in its protocol.
+    /// Returns the port of a call whose connection the other side has opened; this side has the part of `role` in its
+    /// protocol.
     pub fn incoming(role: Role, dialect: Dialect, facts: SessionFacts) -> WebSocketPort {
         let mut port = WebSocketPort::new(dialect, facts, DialRules::default(), false);
         if role == Role::Agent {
@@ -414,7 +415,8 @@ impl WebSocketPort {
         }
     }
 
-    /// Carries out what the session says after a frame of this side's voice: binary and text messages with audio are not logged.
+    /// Carries out what the session says after a frame of this side's voice: binary and text messages with audio are
+    /// not logged.
     fn drain_voice(&mut self) {
         while let Some(output) = self.session.poll() {
             match output {

@@ -1,4 +1,5 @@
-//! Frames of protocol buffers (proto3): one message with a text, audio, transcription, JSON message or interruption in it.
+//! Frames of protocol buffers (proto3): one message with a text, audio, transcription, JSON message or interruption in
+//! it.
 
 use prost::Message as _;
 use ringer_media::clip::wav::HEADER_BYTES;
@@ -76,7 +77,8 @@ struct Json {
 struct Nothing {}
 
 impl Frame {
-    /// Reads a frame; `None` for bytes that are no frame. Of frames of different kinds in one message the last one counts (proto3).
+    /// Reads a frame; `None` for bytes that are no frame. Of frames of different kinds in one message the last one
+    /// counts (proto3).
     pub(super) fn parse(bytes: &[u8]) -> Option<Frame> {
         Some(match Envelope::decode(bytes).ok()?.body? {
             Body::Text(words) => Frame::Text(words.text.unwrap_or_default()),
@@ -248,7 +250,8 @@ mod tests {
         }
     }
 
-    /// The bytes of each frame that other sides have got since the protocol is spoken, fields with default values among them.
+    /// The bytes of each frame that other sides have got since the protocol is spoken, fields with default values among
+    /// them.
     #[test]
     fn frames_have_the_same_bytes_as_ever() {
         let audio = |audio: &[u8], rate_hz, channels| Frame::Audio { audio: audio.to_vec(), rate_hz, channels };
@@ -270,7 +273,8 @@ mod tests {
 
     #[test]
     fn frames_of_the_reference_are_read() {
-        // protoc --encode=pipecat.Frame: audio {id: 300, name: "n", audio: "\1\2", sample_rate: 24000, num_channels: 1, pts: 5}
+        // protoc --encode=pipecat.Frame: audio {id: 300, name: "n", audio: "\1\2", sample_rate: 24000, num_channels: 1,
+        // pts: 5}
         let audio = [18, 18, 8, 0xac, 2, 18, 1, b'n', 26, 2, 1, 2, 32, 0xc0, 0xbb, 1, 40, 1, 48];
         let whole: Vec<u8> = audio.into_iter().chain([5]).collect();
         assert_eq!(whole[1] as usize, whole.len() - 2);

@@ -1,8 +1,8 @@
 //! Words between a session of messages and its driver: kinds of protocols, messages, facts, controls and outputs.
 //!
-//! A driver owns the socket and the clock. It calls [`on_open`](super::session::Session::on_open) when the handshake is over, then
-//! gives every 20 ms a frame of its own voice, every message that arrives, the number of samples that still wait to be played, and
-//! carries out the outputs in order.
+//! A driver owns the socket and the clock. It calls [`on_open`](super::session::Session::on_open) when the handshake is
+//! over, then gives every 20 ms a frame of its own voice, every message that arrives, the number of samples that still
+//! wait to be played, and carries out the outputs in order.
 
 use ringer_media::frame::RATE_HZ;
 use ringer_media::rings::BACKLOG_S;
@@ -217,8 +217,8 @@ pub enum SessionOutput {
     Frames(Vec<i16>),
     /// Everything that was given by [`SessionOutput::Frames`] and is not played yet is to be dropped.
     ClearFrames,
-    /// Most samples of 16 kHz that go on their way before they are played, of those given by [`SessionOutput::Frames`]. 0 is a pause;
-    /// `None` is no limit, as at the beginning.
+    /// Most samples of 16 kHz that go on their way before they are played, of those given by [`SessionOutput::Frames`].
+    /// 0 is a pause; `None` is no limit, as at the beginning.
     HoldFrames(Option<u64>),
     /// The session is established: the other side has answered, spoken, or had 2 s to do so.
     Opened,
@@ -279,7 +279,8 @@ pub enum SessionOutput {
     },
     /// Values that the agent hands over with the end of the call.
     Variables(Value),
-    /// The protocol has ended the call. A [`SessionOutput::Close`] or [`SessionOutput::Drop`] follows, at once or later.
+    /// The protocol has ended the call. A [`SessionOutput::Close`] or [`SessionOutput::Drop`] follows, at once or
+    /// later.
     Ended(SessionEnd),
     /// The socket is to be closed with this code and reason.
     Close {

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 /// A reason to doubt the sampling rate of the other side's audio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateDoubt {
-    /// Duration of the audio by the protocol's rate, as a factor of the time in which it came; `None` where a header states the rate.
+    /// Duration of the audio by the protocol's rate, as a factor of the time in which it came; `None` where a header
+    /// states the rate.
     pub factor: Option<f64>,
     /// Rate of the protocol, in Hz.
     pub expected_hz: u32,

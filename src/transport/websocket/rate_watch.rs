@@ -1,8 +1,10 @@
-//! Recognition of audio whose sampling rate is not the one of its protocol: by the pace of its messages, or by a WAV header in them.
+//! Recognition of audio whose sampling rate is not the one of its protocol: by the pace of its messages, or by a WAV
+//! header in them.
 //!
-//! A sender that keeps real time by another rate sends equal messages at equal intervals, and their duration by the protocol's rate
-//! differs from the interval by the ratio of the two rates. Faster senders are allowed, and pauses are normal. So nothing is
-//! concluded from bursts, from changing sizes, from uneven intervals, or while this side itself is late.
+//! A sender that keeps real time by another rate sends equal messages at equal intervals, and their duration by the
+//! protocol's rate differs from the interval by the ratio of the two rates. Faster senders are allowed, and pauses are
+//! normal. So nothing is concluded from bursts, from changing sizes, from uneven intervals, or while this side itself
+//! is late.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -80,7 +82,8 @@ impl RateWatch {
         doubt
     }
 
-    /// Takes the beginning of audio; returns the doubt where it is a WAV header of another rate than the protocol's, once.
+    /// Takes the beginning of audio; returns the doubt where it is a WAV header of another rate than the protocol's,
+    /// once.
     pub(super) fn on_header(&mut self, wire: Wire, bytes: &[u8]) -> Option<RateDoubt> {
         let is_format = bytes.starts_with(b"RIFF") && bytes.get(8..16) == Some(b"WAVEfmt ");
         let rate = bytes.get(WAV_RATE_END - 4..WAV_RATE_END).filter(|_| is_format && !self.is_told)?;

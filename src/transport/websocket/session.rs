@@ -63,7 +63,8 @@ impl Session {
         self.protocol.on_open(&mut self.core, now);
     }
 
-    /// Takes 20 ms of this side's voice at 16 kHz; before the protocol allows audio, and after the end, they are dropped.
+    /// Takes 20 ms of this side's voice at 16 kHz; before the protocol allows audio, and after the end, they are
+    /// dropped.
     pub fn frame(&mut self, now: Time, pcm: &[i16]) {
         if !self.core.sends || self.core.is_over() {
             return;
@@ -98,8 +99,8 @@ impl Session {
         self.tell_reached(now);
     }
 
-    /// Takes the number of samples of 16 kHz that were given by [`SessionOutput::Frames`] and have neither been played nor dropped.
-    /// Every 20 ms is often enough.
+    /// Takes the number of samples of 16 kHz that were given by [`SessionOutput::Frames`] and have neither been played
+    /// nor dropped. Every 20 ms is often enough.
     pub fn set_unplayed(&mut self, now: Time, samples: u64) {
         self.core.ears.set_unplayed(samples);
         self.tell_reached(now);

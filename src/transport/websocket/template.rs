@@ -1,7 +1,7 @@
 //! Messages as templates of JSON, which serve for writing and for reading.
 //!
-//! A string `$name` stands for text and `#name` for any value. With a `?` behind the sign the member may be missing; `?name` alone
-//! is read and never written. The key `*` stands for members that a value brings with it.
+//! A string `$name` stands for text and `#name` for any value. With a `?` behind the sign the member may be missing;
+//! `?name` alone is read and never written. The key `*` stands for members that a value brings with it.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! Audio of a session: frames of 16 kHz to chunks of bytes, bytes to samples of 16 kHz, and the account of received audio with its
-//! marks. The samples themselves wait with whoever takes them.
+//! Audio of a session: frames of 16 kHz to chunks of bytes, bytes to samples of 16 kHz, and the account of received
+//! audio with its marks. The samples themselves wait with whoever takes them.
 
 use std::collections::VecDeque;
 
@@ -282,7 +282,8 @@ impl Ears {
         self.sounds_to.saturating_sub(self.played_samples())
     }
 
-    /// Takes the number of samples that still wait. It never grows without new audio: a larger number is from before a clear.
+    /// Takes the number of samples that still wait. It never grows without new audio: a larger number is from before a
+    /// clear.
     pub(super) fn set_unplayed(&mut self, unplayed: u64) {
         self.waiting = self.waiting.min(unplayed);
     }

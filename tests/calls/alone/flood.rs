@@ -30,7 +30,8 @@ async fn late_frames(stage: &Stage, peer: &Peer) -> u64 {
     futures_util::future::join_all((0..CALLS).map(|_| call())).await.into_iter().sum()
 }
 
-/// Sends 5000 INVITEs a second that nobody acknowledges, for ever. A flood without pause would only measure its own load.
+/// Sends 5000 INVITEs a second that nobody acknowledges, for ever. A flood without pause would only measure its own
+/// load.
 async fn flood(to: SocketAddr) {
     let stranger = UdpSocket::bind("127.0.0.9:0").await.expect("loopback has a free port");
     let own = stranger.local_addr().expect("it is bound");

@@ -1,13 +1,13 @@
-//! Calls whose lateness is measured, beside servers of speech that work and that fail, and calls with neural speech: their words
-//! depend on the time that is left for them.
+//! Calls whose lateness is measured, beside servers of speech that work and that fail, and calls with neural speech:
+//! their words depend on the time that is left for them.
 
 mod figures;
 pub mod neural;
 
 use super::*;
 
-/// Returns how many milliseconds after the caller fell silent the server sees that its connection is gone, and how late the latest
-/// frame of the same call was.
+/// Returns how many milliseconds after the caller fell silent the server sees that its connection is gone, and how late
+/// the latest frame of the same call was.
 async fn a_cut_in_drops_the_connection(form: Form) -> (f64, f64) {
     let speech = embedded_speech();
     let server = Server::start(form, Fault::None, &speech, HEARD, true).await;

@@ -1,5 +1,5 @@
-//! Two engines in one process and a call between them: the caller with the speech that a test gives it, the other side with
-//! programs that are installed.
+//! Two engines in one process and a call between them: the caller with the speech that a test gives it, the other side
+//! with programs that are installed.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Speech servers on loopback sockets: they speak and hear in either form, or fail as they are told to, and note what they see.
+//! Speech servers on loopback sockets: they speak and hear in either form, or fail as they are told to, and note what
+//! they see.
 
 use std::io;
 use std::net::SocketAddr;

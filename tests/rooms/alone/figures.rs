@@ -49,8 +49,9 @@ async fn cpu_time_of_calls_at_once() {
     println!("{CALLS} room calls: {cpu:.2} CPU ms a call and second (at most 9)");
 }
 
-/// Both sides of a call in a room: the caller, who waits for the agent, and the agent, who comes then and sends a tone from its
-/// first packet on. Returns the milliseconds from the time when the agent's track is up to its sound, and those of sounds each way.
+/// Both sides of a call in a room: the caller, who waits for the agent, and the agent, who comes then and sends a tone
+/// from its first packet on. Returns the milliseconds from the time when the agent's track is up to its sound, and
+/// those of sounds each way.
 async fn call_in_a_room(sounds: usize) -> (usize, Vec<(usize, usize)>) {
     let server = RoomServer::start().await;
     let dialer = || Dialer::new(&TlsSettings::default());

@@ -1,4 +1,5 @@
-//! Workers of an agents framework that the room server dispatches: a caller who joins hears the whole greeting, where it was said.
+//! Workers of an agents framework that the room server dispatches: a caller who joins hears the whole greeting, where
+//! it was said.
 
 use std::process::Stdio;
 
@@ -10,7 +11,8 @@ use super::server;
 use crate::program::{Program, ringer};
 use crate::rooms::server::{KEY, SECRET};
 
-/// Tolerance of the length of the greeting and of its place, in milliseconds: the detector's and the framework's own buffers.
+/// Tolerance of the length of the greeting and of its place, in milliseconds: the detector's and the framework's own
+/// buffers.
 const TOLERANCE_MS: f64 = 100.0;
 
 /// Returns the interpreter that has the framework, which `make rooms` installs.

@@ -135,8 +135,8 @@ fn opus() -> RTCRtpCodec {
     codec(MIME_TYPE_OPUS, 48_000, 2, "minptime=10;useinbandfec=1")
 }
 
-/// Returns the address that is wanted, else loopback, and the address of another interface where there is one: official clients
-/// leave loopback out.
+/// Returns the address that is wanted, else loopback, and the address of another interface where there is one: official
+/// clients leave loopback out.
 fn local_addresses(wanted: Option<IpAddr>) -> Vec<String> {
     if let Some(ip) = wanted {
         return vec![format!("{ip}:0")];

@@ -1,5 +1,5 @@
-//! Agents of a pipeline framework, on its real server transport and serializers: what they hear, what is heard of them, and what they
-//! take back.
+//! Agents of a pipeline framework, on its real server transport and serializers: what they hear, what is heard of them,
+//! and what they take back.
 
 use ringer::engine::{CallReport, Destination, Placement, WebSocketDial};
 use ringer::transport::websocket::{Dialect, Kind};

@@ -1,5 +1,5 @@
-//! The far side over WebRTC: it answers every offer, sends prepared speech and silence in turn as packets of Opus, and counts the
-//! packets that it receives.
+//! The far side over WebRTC: it answers every offer, sends prepared speech and silence in turn as packets of Opus, and
+//! counts the packets that it receives.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The far side in media rooms: it joins each room that it is told as the agent of the room, sends prepared speech and silence in
-//! turn as packets of Opus, and counts the packets that it receives.
+//! The far side in media rooms: it joins each room that it is told as the agent of the room, sends prepared speech and
+//! silence in turn as packets of Opus, and counts the packets that it receives.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ struct Far {
     received: AtomicU64,
 }
 
-/// Is the far side in rooms of `server`: says that it is ready, joins every room whose name is a line of standard input until that
-/// ends, prints its counts.
+/// Is the far side in rooms of `server`: says that it is ready, joins every room whose name is a line of standard input
+/// until that ends, prints its counts.
 pub async fn run(flags: &RoomFlags, tls: &TlsFlags, server: &str) -> ExitCode {
     let tls = tls.settings();
     let (rooms, tls) = match tls.and_then(|tls| Ok((flags.rooms(server, &tls.roots)?, tls))) {

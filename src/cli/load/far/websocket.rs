@@ -1,5 +1,5 @@
-//! The far side over WebSockets: it takes every connection, sends prepared speech and silence in turn as frames of the engine's own
-//! protocol, and counts the frames that it receives.
+//! The far side over WebSockets: it takes every connection, sends prepared speech and silence in turn as frames of the
+//! engine's own protocol, and counts the frames that it receives.
 
 use std::process::ExitCode;
 use std::sync::Arc;

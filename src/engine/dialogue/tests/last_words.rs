@@ -49,7 +49,8 @@ fn an_answer_that_overtakes_the_receipt_of_the_last_message_is_heard() {
     }
 }
 
-/// Lets an agent that posts its messages answer the last one in these parts, 700 ms apart, with a tool call behind them.
+/// Lets an agent that posts its messages answer the last one in these parts, 700 ms apart, with a tool call behind
+/// them.
 fn last_words_answered_by(parts: &[(&str, bool)]) -> Stage {
     let mut stage = Stage::of(DialogueSpec { last_reply_ms: 5000, ..spec() });
     stage.hears("Yes?");

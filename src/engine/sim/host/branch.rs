@@ -1,4 +1,5 @@
-//! The branches of a forked call (RFC 3261 16.7): further endpoints at the agent's address, which get a copy of its INVITE.
+//! The branches of a forked call (RFC 3261 16.7): further endpoints at the agent's address, which get a copy of its
+//! INVITE.
 
 use super::tone::Tone;
 use super::*;

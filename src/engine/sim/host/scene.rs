@@ -1,4 +1,5 @@
-//! One side's part of a script: its lines are carried out at their times, through the same endpoint and port as all else.
+//! One side's part of a script: its lines are carried out at their times, through the same endpoint and port as all
+//! else.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -104,7 +105,8 @@ impl Scene {
         self.actions.pop_front_if(is_due).map(|(_, action)| action)
     }
 
-    /// Hands a datagram to the branches: their own, and what a proxy sends to every side. What is cancelled is given up.
+    /// Hands a datagram to the branches: their own, and what a proxy sends to every side. What is cancelled is given
+    /// up.
     pub fn fork(&mut self, arrived: &Arrived, is_to_agent: bool) {
         let is_invite = is_to_agent && arrived.datagram.bytes.starts_with(b"INVITE ") && !self.is_lost;
         let is_cancel = is_to_agent && arrived.datagram.bytes.starts_with(b"CANCEL ");

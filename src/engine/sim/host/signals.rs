@@ -1,4 +1,5 @@
-//! The signalling of one side: SIP messages to and from its endpoint, its port's outputs, and the sockets that they name.
+//! The signalling of one side: SIP messages to and from its endpoint, its port's outputs, and the sockets that they
+//! name.
 
 use super::*;
 use crate::looking::find;

@@ -1,4 +1,5 @@
-//! A side whose call goes over a WebSocket: its port, the connection below it, and frames between the port and the Call.
+//! A side whose call goes over a WebSocket: its port, the connection below it, and frames between the port and the
+//! Call.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! Branches of a call that is forked: other answering sides at the agent's address, each with a dialog and a tone of its own.
+//! Branches of a call that is forked: other answering sides at the agent's address, each with a dialog and a tone of
+//! its own.
 
 use ringer_media::codec::Codec;
 

@@ -32,8 +32,8 @@ pub(super) fn impairment(done: Impairment) -> Value {
     })
 }
 
-/// Returns the figures of the engine's own part, and whether they can be relied on; `None` for a call that never connected.
-/// `recording_bytes`: size of the stereo file, when there is one.
+/// Returns the figures of the engine's own part, and whether they can be relied on; `None` for a call that never
+/// connected. `recording_bytes`: size of the stereo file, when there is one.
 pub(super) fn quality(ending: &Ending, recording_bytes: Option<u64>) -> Option<EngineQuality> {
     if !ending.connected {
         return None;
@@ -61,8 +61,8 @@ fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// Returns the reason why a call's figures cannot be relied on; `None` when they can. `recording_bytes`: size of the stereo file,
-/// when there is one.
+/// Returns the reason why a call's figures cannot be relied on; `None` when they can. `recording_bytes`: size of the
+/// stereo file, when there is one.
 fn untrusted_reason(ending: &Ending, recording_bytes: Option<u64>) -> Option<String> {
     let quality = &ending.quality;
     let frames = quality.sent_frames + quality.late_frames;

@@ -13,8 +13,8 @@ const REASONS_MAX: usize = 5;
 /// Characters of heard words that a reason has.
 const HEARD_CHARS: usize = 80;
 
-/// Returns the verdict by the steps and expectations with this status: the reasons of all of them, with time and heard words where
-/// they are known.
+/// Returns the verdict by the steps and expectations with this status: the reasons of all of them, with time and heard
+/// words where they are known.
 pub(super) fn by_expectation(doc: &ResultDoc, status: &ExpectationStatus, word: VerdictWord) -> Option<CallVerdict> {
     let steps = steps(doc).filter(|step| step["status"] == status.as_str()).map(of_step);
     let expectations = doc.body.expectations.iter().filter(|one| one.status == *status).map(of_expectation);

@@ -1,5 +1,5 @@
-//! Production calls of agents that ask for it (`redact_pii`): judged as they came, then what is private is taken out of everything
-//! that is kept of them. Until then nobody is shown what was called and noted.
+//! Production calls of agents that ask for it (`redact_pii`): judged as they came, then what is private is taken out of
+//! everything that is kept of them. Until then nobody is shown what was called and noted.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -28,8 +28,8 @@ const UNWRITTEN: &str = "the recording was not kept: words that nobody wrote dow
 const ELSEWHERE: &str = "the recording was not kept: private words have times at which there is nothing in it";
 
 impl Evaluations {
-    /// Takes what is private out of what an evaluation gave and out of the recording, when the call's agent asks for it. What is
-    /// left to redact is in the record itself ([`redact_call`]).
+    /// Takes what is private out of what an evaluation gave and out of the recording, when the call's agent asks for
+    /// it. What is left to redact is in the record itself ([`redact_call`]).
     pub(super) async fn redact_evaluated(
         &self,
         job: &CallLogJob,
@@ -46,8 +46,8 @@ impl Evaluations {
         Ok(Some((redactor, warning)))
     }
 
-    /// Takes the sound of what is private out of the recording of a call in which these words were `said`. One that nobody knows
-    /// the words of, or the times of those that are private, is not kept; what is to be told of that.
+    /// Takes the sound of what is private out of the recording of a call in which these words were `said`. One that
+    /// nobody knows the words of, or the times of those that are private, is not kept; what is to be told of that.
     pub(crate) async fn redact_recording(
         &self,
         call_id: Uuid,
@@ -87,7 +87,8 @@ pub(crate) fn redact_call(doc: &mut CallLogDoc, redactor: &Redactor) -> Result<(
     through(&mut doc.evaluations, redactor, JUDGED)
 }
 
-/// Writes a recording anew without the sound of some stretches (milliseconds). The inner error says why it cannot be kept.
+/// Writes a recording anew without the sound of some stretches (milliseconds). The inner error says why it cannot be
+/// kept.
 async fn write_silenced(path: &Path, two_sides: bool, spans: Vec<Range<i64>>) -> Result<Result<(), &'static str>> {
     let Ok(bytes) = fs::read(path).await else { return Ok(Err(UNWRITTEN)) };
     let written = tokio::task::spawn_blocking(move || {

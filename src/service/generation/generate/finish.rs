@@ -22,8 +22,8 @@ const AREAS: [&str; 16] =
 /// Draws of a name before it gets an initial.
 const DRAWS: u64 = 40;
 
-/// Finishes every draft; the same request and seed give the same. Tells which settings of the simulation were not followed: those
-/// that were kept before they were checked.
+/// Finishes every draft; the same request and seed give the same. Tells which settings of the simulation were not
+/// followed: those that were kept before they were checked.
 pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Seed) -> Vec<String> {
     let mut settings = frame.simulation.as_ref().map(|row| row.doc.digital_humans_settings.clone()).unwrap_or_default();
     let wrong = mend_settings(&mut settings);

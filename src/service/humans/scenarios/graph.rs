@@ -1,5 +1,5 @@
-//! The graph of a scenario: its rules, and its paths from the start to each leaf. Pure. Graphs may come from anywhere: nothing
-//! here recurses, and the number of nodes, edges and paths is limited.
+//! The graph of a scenario: its rules, and its paths from the start to each leaf. Pure. Graphs may come from anywhere:
+//! nothing here recurses, and the number of nodes, edges and paths is limited.
 
 use std::collections::{HashMap, HashSet};
 
@@ -159,7 +159,8 @@ impl Graph {
         Some(Stop { id, content })
     }
 
-    /// Edges become ways: in their order at a node, by branch at a node with options. A branch without an edge ends its path.
+    /// Edges become ways: in their order at a node, by branch at a node with options. A branch without an edge ends its
+    /// path.
     fn read_ways(&mut self, edges: &[Object], edge_ids: &[String], ends: &[(usize, usize)]) -> Result<()> {
         let mut out: Vec<Vec<Way>> = self.nodes.iter().map(|_| Vec::new()).collect();
         for ((edge, id), (source, target)) in edges.iter().zip(edge_ids).zip(ends) {

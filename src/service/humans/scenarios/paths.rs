@@ -17,8 +17,8 @@ pub fn name(scenario: &str, index: usize) -> String {
     format!("{scenario} - path {}", index + 1)
 }
 
-/// Calls a Digital Human that is called after its path of the scenario `old` after that of `new`, which may have another
-/// `index` there. A count behind the name stays.
+/// Calls a Digital Human that is called after its path of the scenario `old` after that of `new`, which may have
+/// another `index` there. A count behind the name stays.
 pub fn rename(human: &mut DigitalHumanSpec, (old, new): (&str, &str), index: Option<usize>) {
     let Some(was) = human.workflow_path_index.and_then(|index| usize::try_from(index).ok()) else { return };
     let rest = human.name.as_deref().and_then(|full| full.strip_prefix(name(old, was).as_str()));

@@ -1,5 +1,5 @@
-//! Transcripts that come as files, read as those in a request are: what may be converted is converted, and what is wrong is named
-//! in the same words.
+//! Transcripts that come as files, read as those in a request are: what may be converted is converted, and what is
+//! wrong is named in the same words.
 
 use ringer_model::schema::Node;
 use ringer_model::transcript::PostedEntry;

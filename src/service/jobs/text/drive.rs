@@ -168,8 +168,8 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Returns the input of an attempt that failed, where another one follows. An agent that took the message and let the time pass
-    /// was silent.
+    /// Returns the input of an attempt that failed, where another one follows. An agent that took the message and let
+    /// the time pass was silent.
     fn trouble_told(&self, Trouble { codes, message, is_late, .. }: Trouble) -> Input {
         Input::Troubled((!is_late).then(|| (codes[usize::from(self.running)], message)))
     }

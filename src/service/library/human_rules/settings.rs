@@ -9,7 +9,8 @@ use crate::library::field_rules;
 pub const RANDOM: &str = "random";
 /// Value that asks for opening words made up by the model.
 pub const AI_GENERATED: &str = "ai_generated";
-/// Puts the default in the place of every setting that no Digital Human can be given, and tells what is wrong with each.
+/// Puts the default in the place of every setting that no Digital Human can be given, and tells what is wrong with
+/// each.
 pub fn mend_settings(settings: &mut DigitalHumansSettings) -> Vec<String> {
     let default = DigitalHumansSettings::default();
     let mut wrong = Vec::new();

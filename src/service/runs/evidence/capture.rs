@@ -1,6 +1,6 @@
-//! A call as a packet capture: its signalling, made from its SIP log (each message is one UDP datagram, or one segment of a TCP
-//! connection, with the addresses and the time that the log gives it; line ends and what was masked are as in the log, and messages
-//! over TLS are readable), and the media that the engine captured.
+//! A call as a packet capture: its signalling, made from its SIP log (each message is one UDP datagram, or one segment
+//! of a TCP connection, with the addresses and the time that the log gives it; line ends and what was masked are as in
+//! the log, and messages over TLS are readable), and the media that the engine captured.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
@@ -35,8 +35,8 @@ pub struct Message {
     pub text: String,
 }
 
-/// Writes the capture of a SIP log and of captured media, in the order of time. False: there is no packet in either. Media that
-/// break off within a packet end with the one before it.
+/// Writes the capture of a SIP log and of captured media, in the order of time. False: there is no packet in either.
+/// Media that break off within a packet end with the one before it.
 pub fn write(log: &str, media: Option<impl Read>, out: &mut impl Write) -> io::Result<bool> {
     out.write_all(&head())?;
     let mut waiting = Waiting::default();

@@ -1,5 +1,5 @@
-//! The checks of a monitor: a result of its backing simulation each, begun when due, settled when the result is finished or took
-//! too long.
+//! The checks of a monitor: a result of its backing simulation each, begun when due, settled when the result is
+//! finished or took too long.
 
 use ringer_base::error::{Error, Result};
 use ringer_judge::{Decision, Unheard};
@@ -53,8 +53,8 @@ impl Watching {
         db.commit().await
     }
 
-    /// Makes the result that the check is; what cannot be queued is a check that tells nothing. A backing simulation that
-    /// was deleted, or whose caller was, is made anew.
+    /// Makes the result that the check is; what cannot be queued is a check that tells nothing. A backing simulation
+    /// that was deleted, or whose caller was, is made anew.
     async fn call_agent(&self, db: &mut Session, row: &mut Row<MonitorDoc>) -> Result<()> {
         let now = self.clock.now_ms();
         let caller = Caller::engine(db.organization());
@@ -144,8 +144,8 @@ impl Watching {
         Ok(Some((transcript, unheard_in(&mut db, result_id).await?)))
     }
 
-    /// Settles the check that a finished result is, if it is one. True when the result's failures count as the agent's: always,
-    /// but for checks that failed for the first time.
+    /// Settles the check that a finished result is, if it is one. True when the result's failures count as the agent's:
+    /// always, but for checks that failed for the first time.
     pub(crate) async fn settle_check(
         &self,
         db: &mut Session,

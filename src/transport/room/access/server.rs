@@ -57,7 +57,8 @@ impl RoomServer {
         Ok(RoomServer { base: format!("{scheme}://{host}{port}{path}"), place: place_of(url), key, poster, clock })
     }
 
-    /// Creates the room of a visit, with its metadata, and dispatches its agent there. A room that is there already is kept.
+    /// Creates the room of a visit, with its metadata, and dispatches its agent there. A room that is there already is
+    /// kept.
     ///
     /// # Errors
     /// The request that failed, after three attempts.

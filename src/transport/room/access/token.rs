@@ -24,7 +24,8 @@ pub struct RoomKey {
     pub secret: Secret,
 }
 
-/// Returns the token by which a participant joins its room, publishes, subscribes and sends data, for an hour from `now_ms`.
+/// Returns the token by which a participant joins its room, publishes, subscribes and sends data, for an hour from
+/// `now_ms`.
 pub fn join_token(key: &RoomKey, visit: &Visit, now_ms: i64) -> Secret {
     let grants = json!({
         "roomJoin": true,

@@ -154,7 +154,8 @@ impl RoomCall {
         self.lose(why, How::Resume, news)
     }
 
-    /// Ends the way back of a room that was joined anew, as soon as this side can be heard. The agent may have a way back of its own.
+    /// Ends the way back of a room that was joined anew, as soon as this side can be heard. The agent may have a way
+    /// back of its own.
     pub(super) fn look_back(&mut self, news: &NewsSender<RoomNews>) {
         let is_anew = self.back.as_ref().is_some_and(|back| back.how == How::Anew);
         let is_there = if self.is_up { self.can_send() } else { self.can_flow() };

@@ -27,8 +27,8 @@ impl RoomCall {
         }
     }
 
-    /// Hands a packet of the server to the pump: those of the agent's tracks, and reports. Returns true if the packet, or others
-    /// that waited for it, were handed on.
+    /// Hands a packet of the server to the pump: those of the agent's tracks, and reports. Returns true if the packet,
+    /// or others that waited for it, were handed on.
     pub(super) fn relay(&mut self, packet: Arrived, is_publisher: bool) -> bool {
         let source = |at: usize| packet.bytes.get(at..at + 4).and_then(|four| four.first_chunk::<4>());
         let is_agents = |at: usize| source(at).is_some_and(|four| self.voices.has(u32::from_be_bytes(*four)));

@@ -1,4 +1,5 @@
-//! Servers of a SIP URI (RFC 3263 4): the questions to name servers in turn, and from the answers the hops. Pure: it asks nobody.
+//! Servers of a SIP URI (RFC 3263 4): the questions to name servers in turn, and from the answers the hops. Pure: it
+//! asks nobody.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -240,7 +241,8 @@ enum Stage {
     Lost(Lost),
 }
 
-/// The search for the hops of one URI: at most three rounds of questions, each of which [`Search::take`] brings to the next.
+/// The search for the hops of one URI: at most three rounds of questions, each of which [`Search::take`] brings to the
+/// next.
 #[derive(Debug)]
 pub struct Search {
     domain: String,
@@ -486,7 +488,8 @@ fn numeric(host: &str) -> Option<IpAddr> {
     })
 }
 
-/// Returns the transport that a NAPTR record of SIP leads to; `None` for records of other services and of forms that SIP has not.
+/// Returns the transport that a NAPTR record of SIP leads to; `None` for records of other services and of forms that
+/// SIP has not.
 fn transport_of(pointer: &Pointer) -> Option<Transport> {
     let is_terminal = pointer.flags.eq_ignore_ascii_case("s") && pointer.regexp.is_empty();
     if !is_terminal || pointer.replacement.trim_end_matches('.').is_empty() {

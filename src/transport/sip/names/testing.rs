@@ -32,8 +32,9 @@ struct Entry {
 pub struct Zone(BTreeMap<(String, RecordType), Entry>);
 
 impl Zone {
-    /// Reads lines such as `example. SRV 10 60 5070 sip.example.` and `example. NAPTR 10 10 s SIP+D2U _sip._udp.example.`. In the
-    /// place of the data, `SILENT` is no answer, `SERVFAIL` is that error, and `LONG` a record that makes UDP answers too long.
+    /// Reads lines such as `example. SRV 10 60 5070 sip.example.` and
+    /// `example. NAPTR 10 10 s SIP+D2U _sip._udp.example.`. In the place of the data, `SILENT` is no answer, `SERVFAIL`
+    /// is that error, and `LONG` a record that makes UDP answers too long.
     pub fn of(text: &str) -> Zone {
         let mut zone = Zone::default();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -19,8 +19,8 @@ impl Branches {
         self.heard = Some(tag.to_owned());
     }
 
-    /// Takes a change of a branch's media. Returns true where they are heard: those of the branch that is, or of a call without
-    /// branches.
+    /// Takes a change of a branch's media. Returns true where they are heard: those of the branch that is, or of a call
+    /// without branches.
     pub fn learn(&mut self, tag: &str, plan: MediaPlan) -> bool {
         match self.known.iter_mut().find(|(known, _)| known == tag) {
             Some((_, known)) => *known = plan,

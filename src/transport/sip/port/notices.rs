@@ -57,8 +57,8 @@ impl SipPort {
         }
     }
 
-    /// Returns the warning of `count` datagrams that came from other addresses than the agreed one; `None` without them, or where
-    /// such an address was taken.
+    /// Returns the warning of `count` datagrams that came from other addresses than the agreed one; `None` without
+    /// them, or where such an address was taken.
     pub fn strangers_warning(&self, count: u64) -> Option<String> {
         if count == 0 || matches!(self.stranger, Some(Stranger::Taken(_))) {
             return None;

@@ -33,16 +33,16 @@ pub(super) fn configuration(settings: &PeerSettings) -> RTCConfiguration {
     RTCConfigurationBuilder::new().with_ice_servers(servers).with_ice_transport_policy(policy).build()
 }
 
-/// Interval of connectivity checks, and the most of them for a pair of addresses: 5 s of checks. A pair is chosen one interval after
-/// its first answer. The library's 200 ms would be most of a set-up.
+/// Interval of connectivity checks, and the most of them for a pair of addresses: 5 s of checks. A pair is chosen one
+/// interval after its first answer. The library's 200 ms would be most of a set-up.
 const CHECKING: Duration = Duration::from_millis(20);
 const MAX_CHECKS: u16 = 250;
 
 /// Time for which a relayed path is not chosen, so that a direct one may be found first.
 const DIRECT_FIRST: Duration = Duration::from_millis(100);
 
-/// Returns the library's terms of a connection. A path is chosen as soon as it works: the library would wait 1 s for one that a
-/// check has taught, 500 ms for one behind address translation, 2 s for a relayed one.
+/// Returns the library's terms of a connection. A path is chosen as soon as it works: the library would wait 1 s for
+/// one that a check has taught, 500 ms for one behind address translation, 2 s for a relayed one.
 pub(super) fn setting_engine(settings: &PeerSettings) -> SettingEngine {
     let relayed = if settings.relay_only { Duration::ZERO } else { DIRECT_FIRST };
     SettingEngineBuilder::new()

@@ -1,4 +1,5 @@
-//! Deviations that settings turn on: what is sent is cut short, swapped, late or not sent at all, by draws of the call's seed.
+//! Deviations that settings turn on: what is sent is cut short, swapped, late or not sent at all, by draws of the
+//! call's seed.
 
 use std::collections::VecDeque;
 use std::time::Duration;

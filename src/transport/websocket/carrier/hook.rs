@@ -1,4 +1,5 @@
-//! Sessions that are opened and closed by messages of their own, numbered on both sides, with pings, pauses and reports of playback.
+//! Sessions that are opened and closed by messages of their own, numbered on both sides, with pings, pauses and reports
+//! of playback.
 
 use std::time::Duration;
 
@@ -80,7 +81,8 @@ impl Carrier {
         }
     }
 
-    /// Checks the numbers of a message. Returns false when it does not follow the one before; later ones are counted from it.
+    /// Checks the numbers of a message. Returns false when it does not follow the one before; later ones are counted
+    /// from it.
     pub(super) fn follows(&mut self, template: &Template, message: &Value) -> bool {
         let number = |name: &str| template.find(message, name).and_then(Value::as_u64);
         let (Some(seq), Some(answered)) = (number("seq"), number("peer")) else { return false };

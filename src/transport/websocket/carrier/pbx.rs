@@ -1,4 +1,5 @@
-//! The channel of a PBX: frames of 20 ms in a queue of 1000, buffering, pauses and the levels at which the sender stops and goes on.
+//! The channel of a PBX: frames of 20 ms in a queue of 1000, buffering, pauses and the levels at which the sender stops
+//! and goes on.
 
 use ringer_media::frame::FRAME;
 use ringer_media::time::Time;

@@ -1,4 +1,5 @@
-//! The messages of each kind as templates, for both directions: what one side writes by them the other side reads by them.
+//! The messages of each kind as templates, for both directions: what one side writes by them the other side reads by
+//! them.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! The client's side of an opening handshake (RFC 6455 4.1 and 4.2.2). A server that chooses none of the subprotocols that are offered
-//! is taken: carriers offer names that their users' servers need not know.
+//! The client's side of an opening handshake (RFC 6455 4.1 and 4.2.2). A server that chooses none of the subprotocols
+//! that are offered is taken: carriers offer names that their users' servers need not know.
 
 use std::io;
 

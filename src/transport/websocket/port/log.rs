@@ -1,4 +1,5 @@
-//! Lines of `websocket.log`: each message but audio, of which only the amount is told. No header that may be secret is written.
+//! Lines of `websocket.log`: each message but audio, of which only the amount is told. No header that may be secret is
+//! written.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Events, errors and warnings that a port tells of the other side, and its report at the end of the call besides the end itself.
+//! Events, errors and warnings that a port tells of the other side, and its report at the end of the call besides the
+//! end itself.
 
 use ringer_media::call::{AUDIO_NOT_PLAYED, ChannelEvent, Signal};
 use ringer_media::frame::PER_MS;
@@ -14,7 +15,8 @@ const BAD_BASE64: &str = "BAD_BASE64";
 
 /// Most errors of the other side that are kept with the result.
 const MAX_ERRORS: usize = 100;
-/// Sound that may be unplayed at the end without a word about it: 300 ms. A sender may be 200 ms ahead, and playing takes time.
+/// Sound that may be unplayed at the end without a word about it: 300 ms. A sender may be 200 ms ahead, and playing
+/// takes time.
 const UNPLAYED: u64 = 300 * PER_MS as u64;
 /// Most characters of an error's code, and of its message.
 const ERROR_CHARS: usize = 500;
@@ -41,7 +43,8 @@ impl Refused {
         }
     }
 
-    /// Returns one warning about all of them, at the end of a call with `dialect`; `None` when there is nothing to tell.
+    /// Returns one warning about all of them, at the end of a call with `dialect`; `None` when there is nothing to
+    /// tell.
     fn warning(&self, dialect: Kind, has_audio: bool) -> Option<String> {
         let all: u32 = self.counts.iter().map(|(_, count)| count).sum();
         let noun = if all == 1 { "message" } else { "messages" };

@@ -9,7 +9,8 @@ use crate::program::{Program, ringer, up};
 /// Calls at once on two cores.
 const AT_ONCE: usize = 8;
 
-/// Eight PCMU calls at once: every turn of the agent has words in time, and frames leave on time. `make speech` runs it, alone.
+/// Eight PCMU calls at once: every turn of the agent has words in time, and frames leave on time. `make speech` runs
+/// it, alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_calls_at_once_have_words_in_time() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");

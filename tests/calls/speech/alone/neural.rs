@@ -1,5 +1,5 @@
-//! Calls over a telephone line (PCMU) by the built program: a Whisper model hears the agent, a Piper voice is the caller.
-//! `make speech-models` brings both.
+//! Calls over a telephone line (PCMU) by the built program: a Whisper model hears the agent, a Piper voice is the
+//! caller. `make speech-models` brings both.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -143,7 +143,8 @@ async fn queue_words(asked: &Asked, desk: String) -> (Value, Value) {
     let simulation = asked.post("/v1/create-simulation", simulation).await["simulation_id"].clone();
     let scripted = json!([{ "match_type": "exact", "match_phrase": "date of birth", "response_type": "phrase",
         "response_value": "The fifth of May.", "occurrence_mode": "always" }]);
-    // Nobody cuts into a greeting: these are of the agent's second turn, "Yes, I can help you. Please tell me your date of birth."
+    // Nobody cuts into a greeting: these are of the agent's second turn, "Yes, I can help you. Please tell me your date
+    // of birth."
     let keyword = |word: &str| json!({ "keyword": word, "response": "Sorry, one moment please.", "probability": 1.0 });
     let responses = ["help you", "can help", "please tell"].map(keyword);
     let keywords = json!({ "type": "keywords", "keyword_responses": responses });

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use ringer_base::tasks::Tasks;
 use ringer_base::testing::WebServer;
+use ringer_base::tls::{Roots, install_tls};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -20,7 +21,6 @@ use tokio_tungstenite::accept_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::tls::{Roots, install_tls};
 use crate::chat::{ChatConfig, ChatModel};
 use crate::guard::Guard;
 use crate::remote::{Form, HttpRecognizer, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
