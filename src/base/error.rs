@@ -37,8 +37,7 @@ pub struct Failure {
     pub message: String,
 }
 
-/// An engine fault with the errors that led to it. Its text is that of the fault, then those of its causes as far as
-/// they say something else. Equal faults have equal texts.
+/// An engine fault with the errors that led to it. Equal faults have equal texts.
 #[derive(Clone)]
 pub struct Fault {
     text: String,
@@ -48,30 +47,35 @@ pub struct Fault {
 /// The error behind a fault.
 type Cause = dyn std::error::Error + Send + Sync;
 
+/// Returns a text with those of an error and its causes after it, as far as they say something else.
+fn with_causes(text: String, cause: &Cause) -> String {
+    let mut told = text;
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(cause);
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !told.contains(&text) {
+            told = format!("{told}: {text}");
+        }
+        cause = error.source();
+    }
+    told
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut told = self.text.clone();
-        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&*self.cause);
-        while let Some(error) = cause {
-            let text = error.to_string();
-            if !told.contains(&text) {
-                told = format!("{told}: {text}");
-            }
-            cause = error.source();
-        }
-        f.write_str(&told)
+        f.write_str(&self.text)
     }
 }
 
 impl fmt::Debug for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.to_string())
+        write!(f, "{:?}", self.text)
     }
 }
 
 impl PartialEq for Fault {
     fn eq(&self, other: &Fault) -> bool {
-        self.to_string() == other.to_string()
+        self.text == other.text
     }
 }
 
@@ -87,11 +91,17 @@ impl Error {
     /// Returns a fault of the engine: a failed statement, a full disk. A text is a fault without a cause.
     pub fn internal(cause: impl Into<Box<Cause>>) -> Error {
         let cause: Arc<Cause> = cause.into().into();
-        Error::Internal(Fault { text: cause.to_string(), cause })
+        Error::Internal(Fault { text: with_causes(cause.to_string(), &*cause), cause })
     }
 
     /// Returns a fault of the engine with a text of its own, and the error that led to it.
     pub fn internal_by(text: impl fmt::Display, cause: impl Into<Box<Cause>>) -> Error {
+        let cause: Arc<Cause> = cause.into().into();
+        Error::Internal(Fault { text: with_causes(text.to_string(), &*cause), cause })
+    }
+
+    /// Returns a fault of the engine with a text that says all, and keeps the error that led to it.
+    pub fn internal_as(text: impl fmt::Display, cause: impl Into<Box<Cause>>) -> Error {
         Error::Internal(Fault { text: text.to_string(), cause: cause.into().into() })
     }
 }

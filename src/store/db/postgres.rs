@@ -322,9 +322,9 @@ fn fault(error: sqlx::Error) -> Error {
                 refused.detail().and_then(|text| text.strip_prefix("Key (")?.split_once(")=(")).map(|(names, _)| names);
             let names: Vec<String> =
                 columns.unwrap_or_default().split(", ").map(|column| format!("{table}.{column}")).collect();
-            Error::internal_by(format!("UNIQUE constraint failed: {}", names.join(", ")), error)
+            Error::internal_as(format!("UNIQUE constraint failed: {}", names.join(", ")), error)
         }
-        "23503" => Error::internal_by("FOREIGN KEY constraint failed", error),
+        "23503" => Error::internal_as("FOREIGN KEY constraint failed", error),
         _ => Error::internal(error),
     }
 }

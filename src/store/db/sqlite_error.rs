@@ -9,5 +9,5 @@ pub fn closed_error() -> Error {
 
 /// Converts an error of the driver, with SQLite's own text.
 pub fn fault(error: rusqlite::Error) -> Error {
-    Error::internal(error)
+    Error::internal_as(error.to_string(), error)
 }
