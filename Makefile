@@ -64,8 +64,8 @@ report() { \
 }
 endef
 
-# Cargo compiles the root package twice here: as the library under the program and the integration tests, and with its unit tests
-# in it. It is not optimised in this profile, which makes both together a third of the time of one that is.
+# Cargo compiles each package twice here: for those that use it, and with its unit tests in it. `product` compiles them as they are
+# shipped, without what stands behind the feature `testing`.
 #
 # The integration tests form groups by their place. Modules named `alone` measure lateness, memory or load: one test at a time, with
 # the machine to itself. COMPUTING holds tests that wait for nothing. They and the unit tests use what the others leave idle, which wait
@@ -83,6 +83,7 @@ test: peers speech-models ## everything that is checked: format, lints, unit and
 	}; \
 	part format 20 $(CARGO) fmt --all --check; \
 	part lints 150 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
+	part product 150 $(CARGO) check --locked --bin ringer; \
 	part build 600 $(CARGO) test --locked --workspace --no-run; \
 	beside computing; \
 	part waiting 420 $(INTEGRATION) --test-threads $(WAITING_THREADS) --skip ::alone:: $(addprefix --skip ,$(COMPUTING)); \

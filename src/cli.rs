@@ -66,7 +66,7 @@ Examples:
 The exit code is 0 when a command did what was asked, 1 when not, 2 for bad flags and settings, 141 when nobody read all of
 what it printed (as in `ringer openapi | head`).
 
-RINGER_LOG sets what is logged to standard error (info; debug; ringer::engine=trace), RINGER_LOG_FORMAT how
+RINGER_LOG sets what is logged to standard error (info; debug; ringer_engine=trace), RINGER_LOG_FORMAT how
 (text; json: an object a line, with the ids of request, job, result and call).";
 
 /// Subcommands of the program.

@@ -29,7 +29,9 @@ fn main() -> ExitCode {
 }
 
 fn log() -> Result<(), String> {
-    let filter = EnvFilter::try_new(config::log_filter().as_deref().unwrap_or(LOG));
+    // Parts were modules of `ringer` before they were packages, and settings may name them so.
+    let filter = config::log_filter().map(|filter| filter.replace("ringer::", "ringer_"));
+    let filter = EnvFilter::try_new(filter.as_deref().unwrap_or(LOG));
     let filter = filter.map_err(|error| format!("RINGER_LOG: {error}"))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if config::log_is_json()? {

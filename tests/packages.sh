@@ -2,7 +2,7 @@
 # Runs the tests of packages from a build of the whole workspace: `packages.sh PACKAGE ...`, or `packages.sh` for all but the root
 # package. Cargo would choose other features of the dependencies for a package alone, and compile them a second time.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 built=$(${CARGO:-cargo} test --locked --workspace --no-run --message-format json 2>/dev/null) \
     || { ${CARGO:-cargo} test --locked --workspace --no-run; exit 1; }
 # Lines of a package's folder and a test binary of it.

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ringer::transport::sip::names::hops_by_messages;
+use ringer_transport::sip::names::hops_by_messages;
 use ringer_sip::uri::Uri;
 
 /// Most hops of one URI.

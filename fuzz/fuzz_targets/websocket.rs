@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ringer::transport::websocket::protocol::{MAX_QUEUE, MAX_VIOLATIONS};
-use ringer::transport::websocket::{Dialect, Kind, Message, Session, SessionControl, SessionFacts, SessionOutput};
+use ringer_transport::websocket::protocol::{MAX_QUEUE, MAX_VIOLATIONS};
+use ringer_transport::websocket::{Dialect, Kind, Message, Session, SessionControl, SessionFacts, SessionOutput};
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ringer::transport::websocket::dialect::read_parameters;
-use ringer::transport::websocket::{Dialect, Session, SessionFacts, SessionOutput};
+use ringer_transport::websocket::dialect::read_parameters;
+use ringer_transport::websocket::{Dialect, Session, SessionFacts, SessionOutput};
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 

@@ -92,7 +92,7 @@ impl SocketEnd {
         let dial = match destination {
             Destination::WebSocket(dial) => dial,
             Destination::Incoming(answering) => answering.websocket.as_ref()?,
-            _ => return None,
+            Destination::Sip(_) | Destination::Pipeline(_) | Destination::Room(_) => return None,
         };
         let (rings, frames) = rings();
         Some(Box::new(SocketEnd {
