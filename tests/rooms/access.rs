@@ -359,7 +359,9 @@ async fn the_program_removes_a_room_that_is_being_created() {
         let asked = rooms.until_removed().await;
         let methods: Vec<&str> = asked.iter().map(|(method, ..)| method.as_str()).collect();
         assert_eq!((methods, &asked[1].1["room"]), (vec!["CreateRoom", "DeleteRoom"], &asked[0].1["name"]));
-        assert_eq!(caller.wait_for_end().await.code(), Some(1));
+        let code = caller.wait_for_end().await.code();
+        // An answer may be seen before the signal: the call then goes to the media server, which nobody is here.
+        assert!(code == Some(1) || answers && code == Some(4), "{code:?}");
     }
 }
 
