@@ -58,6 +58,12 @@ use axum::extract::{Path, Request};
 use axum::http::HeaderValue;
 use axum::response::Response;
 use axum::routing::any;
+use ringer_base::clock;
+use ringer_base::config::Secret;
+use ringer_base::tasks::Tasks;
+use ringer_engine::Engine;
+use ringer_service::jobs::AgentStreams;
+use ringer_service::{PageDoor, Service};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -71,12 +77,6 @@ use crate::pipeline::{Ready, Route};
 use crate::rate::Buckets;
 pub use crate::rate::Rates;
 pub use crate::serve::Patience;
-use ringer_base::clock;
-use ringer_base::config::Secret;
-use ringer_base::tasks::Tasks;
-use ringer_engine::Engine;
-use ringer_service::jobs::AgentStreams;
-use ringer_service::{PageDoor, Service};
 
 /// Largest request body of routes that need no key, in bytes.
 const OPEN_BODY_BYTES: usize = 16 * 1024;

@@ -9,15 +9,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::clock::monotonic;
 use ringer_media::call::{Ending, Event, MOST_BEFORE, Quality, Signal};
 use ringer_media::time::Time;
+use ringer_transport::peer::PortOutput;
 use rtrb::Consumer;
 use tokio::sync::mpsc;
 
 pub(super) use self::files::{Files, OpenFiles};
-use ringer_base::clock::monotonic;
-use ringer_transport::peer::PortOutput;
-
 use super::effects::Effects;
 use super::missing_recognizer::WordNeeds;
 use super::services::{CallPermit, CallServices};

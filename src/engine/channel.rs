@@ -15,22 +15,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
+use ringer_base::clock::Clock;
 use ringer_media::call::{Control, Event, Quality};
 use ringer_media::frame::Sample;
-use serde_json::Value;
-
-use self::pipeline::PipelineSide;
-use self::room::RoomSide;
-use self::sip::SipSide;
-pub(super) use self::socket::GOODBYE;
-use ringer_base::clock::Clock;
 use ringer_transport::dtls::QueueWriter;
 use ringer_transport::incoming::{Incoming, IncomingChannel};
 use ringer_transport::path::MediaPath;
 use ringer_transport::peer::{AgentError, PeerInfo};
 use ringer_transport::sockets::{MediaPorts, Stranger};
 use ringer_transport::websocket::dial::Dialer;
+use serde_json::Value;
 
+use self::pipeline::PipelineSide;
+use self::room::RoomSide;
+use self::sip::SipSide;
+pub(super) use self::socket::GOODBYE;
 use self::socket::SocketSide;
 use super::call_state::CallState;
 use super::services::{CallPermit, CallServices};

@@ -40,8 +40,14 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ringer_base::config::{Encryption, OfferedIn, SipListen, SrtpKeys, SymmetricRtp};
 pub use ringer_media::call::TimelineEntry;
 use ringer_media::call::{EndReason, Ending};
+use ringer_provider::{Recognizer, Synthesizer};
+use ringer_transport::peer::{AgentError, PeerInfo};
+use ringer_transport::sip::names::Resolver;
+use ringer_transport::sip::tls::TlsSettings;
+use ringer_transport::sip::transfer::Forwarding;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -56,13 +62,7 @@ pub use self::placement::{
 pub use self::simulated::Answerer;
 pub use ringer_sip::registration::Standing;
 
-use ringer_base::config::{Encryption, OfferedIn, SipListen, SrtpKeys, SymmetricRtp};
-use ringer_provider::{Recognizer, Synthesizer};
-use ringer_transport::peer::{AgentError, PeerInfo};
-use ringer_transport::sip::names::Resolver;
 pub use ringer_transport::sip::registration::{LineReport, LineStanding};
-use ringer_transport::sip::tls::TlsSettings;
-use ringer_transport::sip::transfer::Forwarding;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]

@@ -2,9 +2,9 @@
 //! a seed between them. Nothing here waits: time goes from one thing that happens to the next. The same [`Sim`] gives
 //! the same bytes.
 //!
-//! What real calls take from the outside is drawn here: how long thinking and speaking take, when the other side
-//! answers. What a side hears is told by the other side's own words, as far as they were said by then (`hearing`):
-//! turn-taking is real, mishearing is not.
+//! Times that real calls take from outside are drawn here: of thinking, of speaking, of the other side's answer. A side
+//! hears the other side's own words, as far as they were said by then (`hearing`): turn-taking is real, mishearing is
+//! not.
 //!
 //! A call over a WebSocket has the port of real ones on both sides, and streams of bytes between them in place of the
 //! network (`stream`).

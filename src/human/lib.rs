@@ -21,8 +21,10 @@ mod words;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ringer_base::config::Hesitation;
 use ringer_media::call::{Comparison, Move, Thought};
 use ringer_media::seed::Seed;
+use ringer_provider::{Failure, Job, LanguageModel};
 use tokio::sync::mpsc;
 
 pub use self::fluency::{Fluency, FluencyLevel, changed_text};
@@ -32,8 +34,6 @@ use self::playback::PlaybackMind;
 pub use self::playback::{Step, Wanted};
 use self::template::Template;
 pub use self::text::{Facts, is_alike};
-use ringer_base::config::Hesitation;
-use ringer_provider::{Failure, Job, LanguageModel};
 
 /// Speaker in the metadata of a result where both the model and the built-in speaker have spoken.
 pub const MIXED: &str = "mixed";

@@ -8,16 +8,16 @@ mod rules;
 mod segment;
 mod value;
 
-use serde_json::Value;
-use uuid::Uuid;
-
-pub use self::ear::{Ear, is_by_ear, recording_of};
 use ringer_model::Object;
 use ringer_model::custom_metric::{CustomMetricSpec, EvalMethod, EvalModality, EvalSegment, ResponseType};
 use ringer_model::evaluation::{CustomResult, CustomStatus};
 use ringer_model::result::{MetricValue, PostedToolCall};
 use ringer_model::transcript::TranscriptEntry;
 use ringer_provider::LanguageModel;
+use serde_json::Value;
+use uuid::Uuid;
+
+pub use self::ear::{Ear, is_by_ear, recording_of};
 
 use self::formula::Trouble;
 use self::value::{Finding, Given, blank, settled};

@@ -4,18 +4,17 @@
 mod excuse;
 mod timed;
 
+use ringer_human::is_alike;
 use ringer_media::call::{Event, EventKind, Kind, Side, TimelineEntry, contains_phrase};
 use ringer_media::frame::PER_MS;
-use serde_json::{Value, json};
-
-pub use self::excuse::excuse;
-pub(super) use self::timed::{Own, own_spans};
-use ringer_human::is_alike;
 use ringer_model::Object;
 use ringer_model::expectation::ExpectationStatus;
 use ringer_model::playback::phrases;
 use ringer_provider::LanguageModel;
+use serde_json::{Value, json};
 
+pub use self::excuse::excuse;
+pub(super) use self::timed::{Own, own_spans};
 use super::answer::{Number, Wrong, verdict};
 use super::ask::{ask, question, unread};
 use super::doubt::{Doubt, Heard};

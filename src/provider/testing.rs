@@ -146,6 +146,7 @@ impl LanguageModel for ScriptedModel {
     }
 }
 
+/// Waits for the delay that a reply asks for: slow models are what its tests are about.
 async fn pause(ms: u64) {
     if ms > 0 {
         tokio::time::sleep(Duration::from_millis(ms)).await;

@@ -1,5 +1,5 @@
-//! What follows from a change and is written in its transaction: events for webhooks, notices, and jobs that look at
-//! it. Of runs and monitors it changes only that they were told of.
+//! Events for webhooks, notices and follow-up jobs, each written in the transaction of the change that it follows from.
+//! Runs and monitors are changed by a note that they were told of, and by nothing else here.
 
 pub(super) mod addresses;
 mod events;

@@ -13,12 +13,12 @@ mod wire;
 use std::fmt;
 use std::time::Duration;
 
+use ringer_base::config::{DEFAULT_ANSWER_S, Secret};
 use serde_json::{Map, Value};
 
 pub use self::session::hung_up;
 pub use self::session::{Order, Pipeline, PipelineEnd, PipelineNews, start};
 pub use self::wire::{Answer, OfferRequest, PatchRequest, Started, read_offer};
-use ringer_base::config::{DEFAULT_ANSWER_S, Secret};
 
 use super::webrtc::PeerFault;
 use crate::fault::FaultKind;

@@ -18,10 +18,11 @@ pub mod access;
 
 use std::time::Duration;
 
+use ringer_base::config::Secret;
+
 pub use self::data::DataCounts;
 pub use self::fault::{Credentials, Reason, RoomFault, RoomTerms, Step};
 pub use self::session::{Joined, Order, RoomCall, RoomEnd, RoomNews};
-use ringer_base::config::Secret;
 
 /// A room and everything that is needed to join it.
 #[derive(Clone, Debug)]

@@ -17,6 +17,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use ringer_base::config;
+use ringer_base::config::Secret;
+use ringer_base::guard::Guard;
+use ringer_base::tasks::Tasks;
 use ringer_media::leg::MediaParams;
 use ringer_media::time::Time;
 use tokio::sync::{mpsc, watch};
@@ -25,11 +29,6 @@ pub use self::candidate::{Admission, Ignored, Tally};
 pub use self::description::{Kind, Remote, read_description};
 pub use self::peer::Peer;
 pub use self::pump::{Bell, Pump, PumpFigures};
-
-use ringer_base::config;
-use ringer_base::config::Secret;
-use ringer_base::guard::Guard;
-use ringer_base::tasks::Tasks;
 
 /// Bytes of the longest session description that is read.
 pub const MAX_SDP: usize = 64 << 10;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use ringer_media::call::{Control, Event};
 use ringer_media::frame::Sample;
 use ringer_media::packet_rings::packet_rings;
@@ -13,9 +14,10 @@ use ringer_transport::path::MediaPath;
 use ringer_transport::peer::{AgentError, PeerInfo, PortOutput};
 use ringer_transport::webrtc::{Bell, PeerFigures, Pump, PumpFigures};
 
-use super::ChannelSide;
 use super::queues::{self, Queues, Told, Turn};
+use super::{Attended, Channel, ChannelSide, Means, Opening};
 use crate::call_state::CallState;
+use crate::services::CallPermit;
 
 /// Time that the end of the connections may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -214,8 +216,30 @@ impl<P: CarriedPort> ChannelSide for Side<P> {
     }
 }
 
+/// Returns the opening of a call with this port. `carry` makes the task of its connections, which is called `name`.
+pub(super) fn open<P: CarriedPort>(
+    means: &Means<'_>,
+    permit: CallPermit,
+    port: P,
+    channel: fn(Box<Attended<Side<P>>>) -> Channel,
+    name: &'static str,
+    carry: impl FnOnce(Pump, Line<P>) -> BoxFuture<'static, ()>,
+) -> Opening {
+    let (side, line) = Side::new(port);
+    let (media, pump) = packets();
+    Opening {
+        no: means.next_no(),
+        permit,
+        channel: channel(Attended::new(side)),
+        media,
+        handshakes: None,
+        carrier: Some((name, carry(pump, line))),
+        moves_audio: false,
+    }
+}
+
 /// Returns the media of a call as its media thread sees them, and the pump between them and the connections.
-pub(super) fn packets() -> (MediaPath, Pump) {
+fn packets() -> (MediaPath, Pump) {
     let bell = Arc::<Bell>::default();
     let (rings, peer) = packet_rings(bell.waker());
     (MediaPath::Packets(rings), Pump::new(peer, bell))

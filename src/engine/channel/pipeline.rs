@@ -21,7 +21,7 @@ use ringer_transport::webrtc::{PeerFigures, PeerSettings, Pump};
 
 use super::carried::{self, CarriedPort, Finished, Side, SideNews};
 use super::queues::Turn;
-use super::{Attended, Channel, Means, Opening};
+use super::{Channel, Means, Opening};
 use crate::PlaceError;
 use crate::call_state::CallState;
 use crate::placement::PipelineDial;
@@ -55,34 +55,15 @@ pub(super) fn dial(means: Means<'_>, terms: &PipelineDial) -> Result<Opening, Pl
         patience: terms.patience,
     };
     let port = PipelinePort::caller(&terms.target.base_url, CallState::now(), services.clock.now_ms());
-    let (side, line) = Side::new(port);
-    let (media, pump) = carried::packets();
-    Ok(Opening {
-        no: means.next_no(),
-        permit,
-        channel: Channel::Pipeline(Attended::new(side)),
-        media,
-        handshakes: None,
-        carrier: Some(("pipeline", ask(asking, pump, line))),
-        moves_audio: false,
-    })
+    Ok(carried::open(&means, permit, port, Channel::Pipeline, "pipeline", |pump, line| ask(asking, pump, line)))
 }
 
 /// Takes a call that came in by an offer.
 pub(super) fn answer(means: Means<'_>, incoming: Box<IncomingPipeline>) -> Result<Opening, PlaceError> {
     let permit = means.services.permit()?;
     let port = PipelinePort::incoming(&incoming.pc_id, CallState::now(), means.services.clock.now_ms());
-    let (side, line) = Side::new(port);
-    let (media, pump) = carried::packets();
-    Ok(Opening {
-        no: means.next_no(),
-        permit,
-        channel: Channel::Pipeline(Attended::new(side)),
-        media,
-        handshakes: None,
-        carrier: Some(("pipeline", carry(incoming, Patience::default(), pump, line))),
-        moves_audio: false,
-    })
+    let carried = |pump, line| carry(incoming, Patience::default(), pump, line);
+    Ok(carried::open(&means, permit, port, Channel::Pipeline, "pipeline", carried))
 }
 
 impl CarriedPort for PipelinePort {

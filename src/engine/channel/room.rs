@@ -16,7 +16,7 @@ use ringer_transport::websocket::dial::Dialer;
 
 use super::carried::{self, CarriedPort, Finished, Side, SideNews};
 use super::queues::Turn;
-use super::{Attended, Channel, Means, Opening};
+use super::{Channel, Means, Opening};
 use crate::PlaceError;
 use crate::call_state::CallState;
 use crate::placement::RoomDial;
@@ -59,17 +59,7 @@ pub(super) fn dial(means: Means<'_>, terms: &RoomDial) -> Result<Opening, PlaceE
     };
     let port = RoomPort::new(&terms.target.server_url, CallState::now(), services.clock.now_ms())
         .with_terms(terms.terms.clone());
-    let (side, line) = Side::new(port);
-    let (media, pump) = carried::packets();
-    Ok(Opening {
-        no: means.next_no(),
-        permit,
-        channel: Channel::Room(Attended::new(side)),
-        media,
-        handshakes: None,
-        carrier: Some(("room", join(joining, pump, line))),
-        moves_audio: false,
-    })
+    Ok(carried::open(&means, permit, port, Channel::Room, "room", |pump, line| join(joining, pump, line)))
 }
 
 impl CarriedPort for RoomPort {

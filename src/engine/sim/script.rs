@@ -68,7 +68,7 @@
 //! TIME agent goes_silent                           nothing of its own is sent any more, only what lines say
 //! ```
 //!
-//! What the agent may do, the target may do too. Both ring and answer by themselves where no line has them do so. Each
+//! The target may do all that the agent may do. Both ring and answer by themselves where no line has them do so. Each
 //! INVITE that the proxy gets is answered by its next line, the last line answers all that follow.
 //!
 //! ```text
@@ -99,15 +99,14 @@ mod words;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use ringer_base::config::Targets;
 use ringer_media::codec::Codec;
+use ringer_transport::websocket::Dialect;
 
 pub use self::branch::BranchAction;
 use self::expect::Expectation;
 pub use self::manner::Manner;
 pub(super) use self::socket::SocketAction;
-use ringer_base::config::Targets;
-use ringer_transport::websocket::Dialect;
-
 use self::words::Words;
 use super::Outcome;
 

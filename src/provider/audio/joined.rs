@@ -205,8 +205,8 @@ pub(super) fn frames(bytes: &[u8], read: fn(&[u8]) -> Option<Frame>) -> Vec<Piec
     if pieces.is_empty() { vec![Piece::whole(bytes)] } else { pieces }
 }
 
-/// Chained streams of an Ogg file (RFC 3533 4): a page that begins a stream, behind one that does not, begins the next.
-/// What is no whole page, or has another sum than it tells, is taken out of the bytes.
+/// Returns the chained streams of an Ogg file (RFC 3533 4): a page that begins a stream, behind one that does not,
+/// begins the next. Bytes that are no whole page, or whose sum is another, are taken out.
 pub(super) fn ogg(bytes: &mut Vec<u8>) -> Vec<Piece> {
     let (mut pieces, mut at, mut end, mut is_head) = (vec![Piece::of(0..0)], 0, 0, true);
     // Bytes of pages whose sums may still turn out wrong: such pages lie within each other where somebody wants it.

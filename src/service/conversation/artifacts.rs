@@ -5,6 +5,12 @@ use std::path::{Path, PathBuf};
 
 use ringer_base::error::{Error, Result};
 use ringer_media::clip::wav::{self, Head};
+use ringer_model::result::ResultDoc;
+use ringer_model::time::Timestamp;
+use ringer_model::timeline;
+use ringer_model::timeline::TimelineEvent;
+use ringer_model::transcript::Transcript;
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -17,12 +23,6 @@ use super::transcode::{self, Packing, Track};
 pub(crate) use ringer_engine::{
     CALLER_CLEAN, CAPTURED, CONNECTION_LOGS, EARLY_MEDIA, JOURNAL, RECORDING, SIP_LOG, WEBSOCKET_LOG,
 };
-use ringer_model::result::ResultDoc;
-use ringer_model::time::Timestamp;
-use ringer_model::timeline;
-use ringer_model::timeline::TimelineEvent;
-use ringer_model::transcript::Transcript;
-use ringer_store::{Row, Session};
 
 use crate::Caller;
 

@@ -5,15 +5,11 @@ mod channel_fault;
 mod ending;
 mod quality;
 
-use ringer_media::call::{EndDetail, EndReason, EventKind, RemoteEnd};
-use ringer_media::frame::PER_MS;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-
-pub(crate) use self::channel_fault::code_of;
 use ringer_engine::dialogue::DialogueEnd;
 use ringer_engine::{CallReport, TimelineEntry};
 use ringer_judge as judge;
+use ringer_media::call::{EndDetail, EndReason, EventKind, RemoteEnd};
+use ringer_media::frame::PER_MS;
 use ringer_model::Object;
 use ringer_model::error_code::ErrorCode;
 use ringer_model::expectation::OwnFault;
@@ -22,7 +18,10 @@ use ringer_model::status::{EndedBy, ResultStatus};
 use ringer_model::time::Timestamp;
 use ringer_model::verdict::VerdictWord;
 use ringer_transport::peer::AgentError;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+pub(crate) use self::channel_fault::code_of;
 use self::ending::{Verdict, verdict};
 use self::quality::{impairment, quality};
 use super::verdict::of_error;

@@ -6,13 +6,6 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use url::Url;
-use uuid::Uuid;
-
-pub(crate) use self::private::{redact_call, redactor_of};
 use ringer_base::error::{Error, Result};
 use ringer_judge::Metric;
 use ringer_model::Object;
@@ -28,7 +21,13 @@ use ringer_model::time::Timestamp;
 use ringer_model::transcript::TranscriptEntry;
 use ringer_store::queue::CallLogJob;
 use ringer_store::{LogFilter, Row, Session};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use url::Url;
+use uuid::Uuid;
 
+pub(crate) use self::private::{redact_call, redactor_of};
 use super::Evaluations;
 use super::material::{metrics_of_log, prompt_of};
 use crate::Caller;

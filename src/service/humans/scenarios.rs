@@ -4,13 +4,6 @@
 mod graph;
 pub(crate) mod paths;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
-use uuid::Uuid;
-
-use self::graph::Graph;
-pub(crate) use self::graph::Path;
 use ringer_base::error::{Error, Result};
 use ringer_model::Object;
 use ringer_model::agent::{AgentDoc, AgentMode};
@@ -19,7 +12,13 @@ use ringer_model::digital_human::DigitalHumanSpec;
 use ringer_model::scenario::{Definition, GivenDefinition, ScenarioDoc, ScenarioRecord, ScenarioSpec, SyncSummary};
 use ringer_model::time::Timestamp;
 use ringer_store::{Row, Session};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
 
+use self::graph::Graph;
+pub(crate) use self::graph::Path;
 use super::Humans;
 use crate::Caller;
 

@@ -7,16 +7,15 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use ringer_base::config::Capture;
+use ringer_base::error::{Error, Result};
+use ringer_model::result::{ResultDoc, find_note};
+use ringer_model::secret::mask;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 pub(crate) use self::capture::{Message, messages};
-use ringer_base::config::Capture;
-use ringer_base::error::{Error, Result};
-use ringer_model::result::{ResultDoc, find_note};
-use ringer_model::secret::mask;
-
 use super::Runs;
 use crate::Caller;
 use crate::conversation::artifacts::{CAPTURED, SIP_LOG, evidence, is_hidden};

@@ -2,11 +2,6 @@
 
 mod delivery;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use uuid::Uuid;
-
-pub use self::delivery::WebhookTested;
 use ringer_base::error::{Error, Result};
 use ringer_model::agent::AgentDoc;
 use ringer_model::folder::FolderSpec;
@@ -15,6 +10,11 @@ use ringer_model::time::Timestamp;
 use ringer_model::webhook::{DeliveryRecord, WebhookDoc, WebhookRecord, WebhookSpec};
 use ringer_model::{Object, Page};
 use ringer_store::{Row, Session};
+use schemars::JsonSchema;
+use serde::Serialize;
+use uuid::Uuid;
+
+pub use self::delivery::WebhookTested;
 
 use super::Watching;
 use crate::Caller;

@@ -1,6 +1,6 @@
 //! The handshake of one port, until there are keys: associations that fail make way for fresh ones.
 //!
-//! Whoever can send datagrams from the agreed address can begin a handshake. As long as none has brought keys, each
+//! Anybody who can send datagrams from the agreed address can begin a handshake. As long as none has brought keys, each
 //! ClientHello with another random number is an association of its own, so that a forged one does not stand in the way
 //! of the real one.
 

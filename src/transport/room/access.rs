@@ -7,13 +7,13 @@ mod webhook;
 
 use std::fmt;
 
+use ringer_base::clock::Clock;
+use ringer_base::post::{Poster, Posting};
 use serde_json::{Map, Value, json};
 
 pub use self::server::RoomServer;
 pub use self::token::{RoomKey, join_token};
 pub use self::webhook::{Admission, TokenServer};
-use ringer_base::clock::Clock;
-use ringer_base::post::{Poster, Posting};
 
 use crate::fault::FaultKind;
 use crate::room::fault::Credentials;

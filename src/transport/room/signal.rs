@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use prost::Message;
+use ringer_base::config::Secret;
 use ringer_media::time::Time;
 use serde_json::{Value, json};
 
 pub use self::address::{Flow, Rejoin, address, validation};
-use ringer_base::config::Secret;
 
 use super::data::Names;
 use super::messages::{

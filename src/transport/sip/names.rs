@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use ringer_base::clock::random_bytes;
+use ringer_base::config::SipListen;
+use ringer_base::guard::Guard;
 use ringer_sip::hop::{Hop, Transport};
 use ringer_sip::uri::Uri;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -20,9 +23,6 @@ use tokio::time::{Instant, sleep, timeout_at};
 use self::ask::{NameServers, answer_in, known_here};
 use self::plan::{Answer, Question, Search, Ways};
 pub use self::plan::{Families, Lost, Trouble, check_spoken};
-use ringer_base::clock::random_bytes;
-use ringer_base::config::SipListen;
-use ringer_base::guard::Guard;
 
 /// Transports that this build speaks, the preferred one first. Streams need no listener: this side makes the
 /// connections of its calls.

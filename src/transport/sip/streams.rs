@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use ringer_base::config::SipListen;
+use ringer_base::tasks::Tasks;
 use ringer_sip::framing::Opened;
 use ringer_sip::{ConnectionId, Hop, Transport};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,8 +24,6 @@ pub use super::connection::Patience;
 use super::connection::{Stream, Task, connect, prepare};
 use super::line::{Event, HostCount, HostCounts, Line, NotConnected};
 pub use super::line::{MAX_NEWCOMERS, StreamNews};
-use ringer_base::config::SipListen;
-use ringer_base::tasks::Tasks;
 
 use super::tls::{Tls, TlsSettings, explain};
 

@@ -1,8 +1,8 @@
 //! Transcription of recordings that came without a transcript: each stretch of speech goes through the configured
 //! recognizer. Choosing the recognizer and judging the words happen elsewhere.
 //!
-//! Where each side has a channel, a stretch is of one side, and short pauses of it in which the other side is silent do
-//! not part it. One channel of both sides is heard as one speaker: nothing tells whose a word is.
+//! In recordings with a channel for each side, a stretch is of one side, and short pauses of it in which the other side
+//! is silent do not part it. One channel of both sides is heard as one speaker: nothing tells whose a word is.
 //!
 //! One recording is transcribed at a time, before the clock of its evaluation begins. Eight at once took every decoder
 //! of the calls.
