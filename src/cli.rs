@@ -13,8 +13,10 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 pub use self::out::complain;
-use crate::config::{Config, ConfigError, DialectTable, Secret, most_calls, nearest, raise_file_limit};
+use crate::config::{Config, ConfigError, DialectTable, LanguageModel, Secret, most_calls, nearest, raise_file_limit};
 use crate::engine::SocketSettings;
+use crate::model::language_model::{ModelKind, ModelRecord};
+use crate::provider::choice::DEFAULT as DEFAULT_MODEL;
 use crate::store::vault::Vault;
 use crate::store::{Location, Store};
 use crate::transport::sip::names::Resolver;
@@ -163,7 +165,7 @@ impl Place {
     }
 }
 
-/// Checks the routes and phone numbers of the settings; numbers are left in E.164 form.
+/// Checks the routes, phone numbers and adapters of the settings; numbers are left in E.164 form.
 fn check_config(mut config: Config) -> Result<Config, ConfigError> {
     let mut problems = Vec::new();
     let routes = if config.rate_limit.routes.is_empty() { Vec::new() } else { api::route_names() };
@@ -178,6 +180,10 @@ fn check_config(mut config: Config) -> Result<Config, ConfigError> {
             problems.push(format!("{refused}, like +14155550100"));
         }
         *number = given.unwrap_or_default();
+    }
+    match service::adapters(&config.adapters) {
+        Ok(adapters) => problems.extend(service::definitions(&config.autosync, &adapters).err().unwrap_or_default()),
+        Err(found) => problems.extend(found),
     }
     if problems.is_empty() { Ok(config) } else { Err(ConfigError(problems)) }
 }
@@ -203,6 +209,8 @@ pub async fn open_store(config: &Config) -> crate::error::Result<Store> {
 
 /// Returns the settings of the services, taken from the configuration.
 pub fn service_settings(config: &Config) -> service::Settings {
+    // The settings were refused if one could not be used.
+    let adapters = service::adapters(&config.adapters).unwrap_or_default();
     service::Settings {
         data: config.data.clone(),
         // The settings were refused if it could not be read.
@@ -222,19 +230,42 @@ pub fn service_settings(config: &Config) -> service::Settings {
         journey_stop_on_failure: config.journey.stop_on_failure,
         text_reply_delay_ms: config.text.reply_delay_ms,
         sms: config.sms.clone().into(),
+        email: config.email.clone().into(),
         hears: config.audio_model.base_url.is_some(),
+        models: models(config).into(),
+        callers_usd_per_day: config.language_model.max_usd_per_day,
         behaviour: config.behaviour.clone(),
         names: Resolver::default(),
         api: None,
         dialects: Arc::default(),
+        definitions: service::definitions(&config.autosync, &adapters).unwrap_or_default().into(),
+        adapters: adapters.into(),
         sockets: SocketSettings::from(&config.websocket),
         peers: PeerTerms::from(&config.webrtc),
         pipelines: config.p2.clone().into(),
         yield_to_started_event: config.websocket.yield_to_started_event,
         trunks: config.sip.trunks.clone().into(),
         any_host: config.websocket.any_host,
-        dial_limits: config.limits.organizations.clone().into(),
+        organization_limits: config.limits.organizations.clone().into(),
     }
+}
+
+/// Returns the models of the settings, the default of each kind first.
+fn models(config: &Config) -> Vec<ModelRecord> {
+    let kinds = [
+        (ModelKind::Language, &config.language_model, &config.language_models),
+        (ModelKind::Audio, &config.audio_model, &config.audio_models),
+    ];
+    let of_kind = |(kind, main, others): (ModelKind, &LanguageModel, &BTreeMap<String, LanguageModel>)| {
+        let record = |name: &str, model: &LanguageModel, is_default| {
+            let model = model.model.clone()?;
+            Some(ModelRecord { name: name.to_owned(), kind, model, is_default })
+        };
+        let main = main.base_url.as_ref().and_then(|_| record(DEFAULT_MODEL, main, true));
+        let others = others.iter().filter_map(|(name, model)| record(name, model, false));
+        main.into_iter().chain(others).collect::<Vec<_>>()
+    };
+    kinds.into_iter().flat_map(of_kind).collect()
 }
 
 /// Reads the dialects of WebSockets that have settings of their own.
@@ -250,11 +281,11 @@ pub fn dialects(config: &Config) -> Result<BTreeMap<String, Dialect>, String> {
 }
 
 /// Returns a text about the possible number of calls, and why it is below `limits.max_calls`.
-fn room(config: &Config) -> String {
-    room_of(config.limits.max_calls, &config.sip.rtp_ports, raise_file_limit())
+fn capacity(config: &Config) -> String {
+    capacity_of(config.limits.max_calls, &config.sip.rtp_ports, raise_file_limit())
 }
 
-fn room_of(asked: usize, rtp_ports: &RangeInclusive<u16>, file_limit: u64) -> String {
+fn capacity_of(asked: usize, rtp_ports: &RangeInclusive<u16>, file_limit: u64) -> String {
     let (ports, files) = (most_calls(u64::MAX, rtp_ports), most_calls(file_limit, rtp_ports));
     let most = asked.min(ports);
     let why = match (most < asked, files < most) {
@@ -317,7 +348,7 @@ fn own_cpu() -> Duration {
 mod tests {
     use clap::{CommandFactory, Parser};
 
-    use super::{Cli, Command, room_of};
+    use super::{Cli, Command, capacity_of};
 
     #[test]
     fn the_command_tree_is_consistent() {
@@ -388,7 +419,7 @@ mod tests {
                 "at most 40 calls (the limit of open files is enough for 30: ulimit -n or LimitNOFILE= raises it)",
             ),
         ] {
-            assert_eq!(room_of(asked, &(20_000..=20_099), files), expect);
+            assert_eq!(capacity_of(asked, &(20_000..=20_099), files), expect);
         }
     }
 }

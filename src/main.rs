@@ -29,8 +29,7 @@ fn main() -> ExitCode {
 }
 
 fn log() -> Result<(), String> {
-    // Parts were modules of `ringer` before they were packages, and settings may name them so.
-    let filter = config::log_filter().map(|filter| filter.replace("ringer::", "ringer_"));
+    let filter = config::log_filter().map(|filter| with_packages(&filter));
     let filter = EnvFilter::try_new(filter.as_deref().unwrap_or(LOG));
     let filter = filter.map_err(|error| format!("RINGER_LOG: {error}"))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
@@ -40,4 +39,40 @@ fn log() -> Result<(), String> {
         log.with_ansi(std::io::stderr().is_terminal() && config::colours()).init();
     }
     Ok(())
+}
+
+/// Returns a filter of the log with its targets as packages name them: parts were modules of `ringer` before they were
+/// packages, and settings may name them so.
+fn with_packages(filter: &str) -> String {
+    let named = |directive: &str| {
+        let Some(rest) = directive.strip_prefix("ringer::") else { return directive.to_owned() };
+        let module: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        match module.as_str() {
+            "agent" | "cli" | "suite" => directive.to_owned(),
+            "jobs" => format!("ringer_service::{rest}"),
+            "events" | "queue" => format!("ringer_store::{rest}"),
+            "clock" | "config" | "error" | "fetch" | "guard" | "post" | "tasks" => format!("ringer_base::{rest}"),
+            _ => format!("ringer_{rest}"),
+        }
+    };
+    filter.split(',').map(named).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_of_before_name_packages() {
+        for (given, expect) in [
+            ("info,sqlx=warn", "info,sqlx=warn"),
+            ("ringer::engine=trace,ringer=debug", "ringer_engine=trace,ringer=debug"),
+            ("ringer::transport::sip=debug", "ringer_transport::sip=debug"),
+            ("ringer::cli=debug,ringer::suite=debug", "ringer::cli=debug,ringer::suite=debug"),
+            ("ringer::jobs::call=debug", "ringer_service::jobs::call=debug"),
+            ("ringer::queue=debug,ringer::config=warn", "ringer_store::queue=debug,ringer_base::config=warn"),
+        ] {
+            assert_eq!(with_packages(given), expect);
+        }
+    }
 }

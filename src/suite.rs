@@ -2,6 +2,7 @@
 //! results to verdicts, metrics and reports. It knows no server: `cli/run` uses one.
 
 pub mod baseline;
+pub mod bodies;
 pub mod evals;
 pub mod expand;
 pub mod file;
@@ -13,7 +14,6 @@ pub mod mask;
 mod reading;
 mod scenario;
 pub mod spawn;
-pub mod stats;
 pub mod table;
 #[cfg(test)]
 pub mod testing;
@@ -66,9 +66,10 @@ impl Played {
 
     /// Returns what restricts the result: the engine's warnings, and the reason why its figures cannot be relied on.
     pub fn warnings(&self) -> Vec<String> {
-        let told = self.record["metadata"]["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let found_warnings =
+            self.record["metadata"]["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let untrusted = self.record["engine_quality"]["untrusted_reason"].as_str();
-        let mut all: Vec<String> = told.map(str::to_owned).collect();
+        let mut all: Vec<String> = found_warnings.map(str::to_owned).collect();
         // A reason that is a warning itself is told once.
         let untrusted = untrusted.filter(|why| !all.iter().any(|warning| warning == why));
         all.extend(untrusted.map(|why| format!("the figures of this call are not trusted: {why}")));
@@ -81,7 +82,7 @@ impl Played {
         // The last one may have been cut by the end of the call.
         let count = agent.clone().count();
         let whole = agent.enumerate().filter(|(at, turn)| at + 1 < count && turn["overlap_ms"].as_f64() == Some(0.0));
-        let told = |(place, turn): (usize, &Value)| {
+        let quote = |(place, turn): (usize, &Value)| {
             let plain = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
             let words = turn["text"].as_str().unwrap_or_default().split_whitespace().map(plain);
             let words: Vec<String> = words.filter(|word| !word.is_empty()).take(FIRST_WORDS).collect();
@@ -91,7 +92,7 @@ impl Played {
             }
             Some(json!({ "place": place, "words": words, "length_ms": samples / PER_MS }))
         };
-        whole.filter_map(told).collect()
+        whole.filter_map(quote).collect()
     }
 
     /// True when the agent paused for a second or more in a turn.

@@ -15,12 +15,12 @@ use crate::program::PATIENCE;
 /// Result of the tests of the package `ours`, which wants `seven() == 7` of a library outside of its workspace.
 struct Run {
     passed: bool,
-    told: String,
+    output: String,
 }
 
 impl Run {
     fn has_compiled(&self, package: &str) -> bool {
-        self.told.contains(&format!("Compiling {package} "))
+        self.output.contains(&format!("Compiling {package} "))
     }
 }
 
@@ -53,8 +53,8 @@ async fn run(folder: &TempDir, clone: &str, seven: u32) -> Run {
         .await
         .expect("it ends in time")
         .expect("bash is part of every Debian");
-    let told = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
-    Run { passed: status.success(), told }
+    let printed = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
+    Run { passed: status.success(), output: printed }
 }
 
 fn command(folder: &TempDir, clone: &str) -> Command {
@@ -80,15 +80,15 @@ fn folder() -> TempDir {
 async fn a_fault_is_found_directly_after_a_green_run() {
     let folder = folder();
     let first = run(&folder, "first", 7).await;
-    assert!(first.passed && first.has_compiled("ours") && first.has_compiled("theirs"), "{}", first.told);
+    assert!(first.passed && first.has_compiled("ours") && first.has_compiled("theirs"), "{}", first.output);
     // Another commit in another place, and in the same place: files with the same times.
     for clone in ["second", "first"] {
         let faulty = run(&folder, clone, 8).await;
-        assert!(!faulty.passed && faulty.told.contains("it_is_seven ... FAILED"), "{clone}: {}", faulty.told);
-        assert!(faulty.has_compiled("ours") && !faulty.has_compiled("theirs"), "{clone}: {}", faulty.told);
+        assert!(!faulty.passed && faulty.output.contains("it_is_seven ... FAILED"), "{clone}: {}", faulty.output);
+        assert!(faulty.has_compiled("ours") && !faulty.has_compiled("theirs"), "{clone}: {}", faulty.output);
     }
     let mended = run(&folder, "first", 7).await;
-    assert!(mended.passed && !mended.has_compiled("theirs"), "{}", mended.told);
+    assert!(mended.passed && !mended.has_compiled("theirs"), "{}", mended.output);
     assert!(!folder.path().join("first/target").exists(), "what is compiled lies in the cache");
 }
 
@@ -100,12 +100,12 @@ async fn a_cache_in_use_or_out_of_reach_leaves_the_clones_own_folder() {
     let lock = File::create(cache.join("lock")).expect("the folder is writable");
     lock.lock().expect("nobody else has it");
     let busy = run(&folder, "busy", 7).await;
-    assert!(busy.passed && busy.told.contains("another run uses"), "{}", busy.told);
+    assert!(busy.passed && busy.output.contains("another run uses"), "{}", busy.output);
     drop(lock);
     fs::remove_dir_all(&cache).expect("it is ours");
     fs::write(&cache, "no folder").expect("the folder is writable");
     let without = run(&folder, "without", 7).await;
-    assert!(without.passed && without.told.contains("cannot be made"), "{}", without.told);
+    assert!(without.passed && without.output.contains("cannot be made"), "{}", without.output);
     assert!(folder.path().join("busy/target").exists() && folder.path().join("without/target").exists());
 }
 
@@ -116,7 +116,7 @@ async fn caches_of_other_lock_files_go_when_there_is_too_much() {
     fs::create_dir_all(&other).expect("the folder is writable");
     fs::write(other.join("large"), vec![1; 3 << 20]).expect("the folder is writable");
     let kept = run(&folder, "first", 7).await;
-    assert!(kept.passed && other.exists(), "{}", kept.told);
+    assert!(kept.passed && other.exists(), "{}", kept.output);
     let mut small = command(&folder, "first");
     let said = timeout(PATIENCE, small.env("RINGER_CI_CACHE_MIB", "2").output()).await.expect("in time").expect("bash");
     assert!(said.status.success() && !other.exists(), "{}", String::from_utf8_lossy(&said.stderr));

@@ -135,17 +135,17 @@ async fn a_line_is_checked_in_steps() {
     let folder = folder();
     let (agent, address) = agent(folder.path(), "38550-38599").await;
     let output = run_to_end(&mut ringer(&["call", "--check", &address, "--json"])).await;
-    let told: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     let names: Vec<&str> =
-        told["steps"].as_array().expect("steps").iter().filter_map(|step| step["name"].as_str()).collect();
+        report["steps"].as_array().expect("steps").iter().filter_map(|step| step["name"].as_str()).collect();
     assert_eq!(
         (output.status.code(), names),
         (Some(0), vec!["resolved", "connected", "answered", "first_sound"]),
-        "{told}"
+        "{report}"
     );
     assert!(
-        told["steps"].as_array().expect("steps").iter().all(|step| step["ms"].is_u64() && step["ok"] == true),
-        "{told}"
+        report["steps"].as_array().expect("steps").iter().all(|step| step["ms"].is_u64() && step["ok"] == true),
+        "{report}"
     );
     told_goodbye(agent, folder.path()).await;
     for (args, code, said) in [
@@ -231,12 +231,12 @@ async fn a_call_is_told_to_a_person_in_words() {
         (called, tries) = (table_for_two(scratch.path()).await, tries + 1);
     }
     let Called { said, address, agent_ended, .. } = called;
-    let told = text(&said.stdout);
-    assert_eq!(said.status.code(), Some(0), "{told}{}", text(&said.stderr));
-    assert_eq!(agent_ended, "agent_hangup", "{told}");
-    println!("{told}");
-    assert!(!told.contains(['{', '}', '\x1b']) && !told.contains("offset_ms"), "{told}");
-    let (events, summary) = told.split_once("\n\n").expect("a blank line is before the summary");
+    let printed = text(&said.stdout);
+    assert_eq!(said.status.code(), Some(0), "{printed}{}", text(&said.stderr));
+    assert_eq!(agent_ended, "agent_hangup", "{printed}");
+    println!("{printed}");
+    assert!(!printed.contains(['{', '}', '\x1b']) && !printed.contains("offset_ms"), "{printed}");
+    let (events, summary) = printed.split_once("\n\n").expect("a blank line is before the summary");
     let mut events = events.lines();
     assert_eq!(events.next(), Some(format!("calling {address} (seed 7)").as_str()));
     let mut latencies = Vec::new();
@@ -259,9 +259,9 @@ async fn a_call_is_told_to_a_person_in_words() {
         ("caller", "I need a table for two."),
         ("caller", "ends the call: "),
     ] {
-        assert!(is_told(who, words), "{who}: {words}: {told}");
+        assert!(is_told(who, words), "{who}: {words}: {printed}");
     }
-    assert!(!latencies.is_empty(), "the agent answers the caller: {told}");
+    assert!(!latencies.is_empty(), "the agent answers the caller: {printed}");
     let why = events.iter().find_map(|(_, what)| what.strip_prefix("ends the call: "));
     for line in [
         format!("ended: {}, after ", why.expect("it was told")),
@@ -270,7 +270,7 @@ async fn a_call_is_told_to_a_person_in_words() {
         "sent: ".to_owned(),
         "received: ".to_owned(),
     ] {
-        assert!(summary.lines().any(|told| told.starts_with(&line)), "{line}: {told}");
+        assert!(summary.lines().any(|printed| printed.starts_with(&line)), "{line}: {printed}");
     }
 }
 
@@ -291,9 +291,9 @@ async fn a_call_that_nobody_takes_is_reported_too() {
     assert_eq!(said.status.code(), Some(UNREACHABLE));
     assert!(text(&said.stderr).ends_with(&format!("ringer: {why}\n")), "{}", text(&said.stderr));
     let said = run_to_end(&mut ringer(&["call", &address])).await;
-    let told = text(&said.stdout);
-    let last = told.lines().last().expect("it says something");
-    assert!(last.starts_with("ended: ") && last.ends_with(", after 0.00 s"), "{told}");
+    let printed = text(&said.stdout);
+    let last = printed.lines().last().expect("it says something");
+    assert!(last.starts_with("ended: ") && last.ends_with(", after 0.00 s"), "{printed}");
     assert_eq!(said.status.code(), Some(UNREACHABLE));
 }
 
@@ -342,8 +342,8 @@ async fn an_engine_starts_and_says_what_is_weak() {
     let mut engine = Program::start(command.args(["--rtp-ports", "39000-39001"]).stderr(Stdio::piped()));
     let mut log = engine.child.stderr.take().expect("it is piped");
     let line = engine.line().await;
-    let room = "at most 1 call (limits.max_calls is 999999, and sip.rtp_ports has no more pairs of ports)";
-    assert!(line.starts_with("ringer is ready: ") && line.ends_with(room), "{line}");
+    let capacity = "at most 1 call (limits.max_calls is 999999, and sip.rtp_ports has no more pairs of ports)";
+    assert!(line.starts_with("ringer is ready: ") && line.ends_with(capacity), "{line}");
     engine.kill().await;
     let mut said = String::new();
     log.read_to_string(&mut said).await.expect("it is text");
@@ -369,10 +369,10 @@ async fn keys_of_a_dialect_without_hosts_are_not_sent_anywhere() {
     let data = folder.path().join("data");
     std::fs::create_dir(&data).expect("it is made");
     let said = run_to_end(up(&data).arg("--config").arg(&settings)).await;
-    let told = text(&said.stderr);
+    let printed = text(&said.stderr);
     assert!(
-        said.status.code() == Some(1) && told.contains("[websocket.dialects.desk] has headers or keys and no hosts"),
-        "{told}"
+        said.status.code() == Some(1) && printed.contains("[websocket.dialects.desk] has headers or keys and no hosts"),
+        "{printed}"
     );
     std::fs::write(&settings, file("hosts = ['agent.example.com']")).expect("it is written");
     let mut engine = Program::start(up(&data).arg("--config").arg(&settings));
@@ -384,9 +384,12 @@ async fn keys_of_a_dialect_without_hosts_are_not_sent_anywhere() {
 async fn a_bootstrap_key_that_can_be_guessed_is_refused() {
     let folder = folder();
     let said = run_to_end(up(folder.path()).env("RINGER_BOOTSTRAP_KEY", "fifteen letters")).await;
-    let told = text(&said.stderr);
-    assert_eq!(said.status.code(), Some(2), "{told}");
-    assert!(told.contains("bootstrap_key must have at least 16 characters") && !told.contains("fifteen"), "{told}");
+    let printed = text(&said.stderr);
+    assert_eq!(said.status.code(), Some(2), "{printed}");
+    assert!(
+        printed.contains("bootstrap_key must have at least 16 characters") && !printed.contains("fifteen"),
+        "{printed}"
+    );
     assert!(is_empty(folder.path()), "nothing was made");
 }
 

@@ -1,6 +1,7 @@
 //! Both databases: what holds on SQLite holds on PostgreSQL, and what was acknowledged outlives a kill.
 
 mod dials;
+mod journeys;
 mod killed;
 mod server;
 mod two;
@@ -16,6 +17,7 @@ use ringer::store::vault::Vault;
 use ringer::store::{Location, Store};
 
 use self::server::Server;
+pub(crate) use self::two::beside_a_server;
 
 /// Tells the tests that are run a second time where their server is.
 const SERVER: &str = "RINGER_TEST_DATABASE_URL";
@@ -27,7 +29,7 @@ const HOW_MANY: &str = "RINGER_POSTGRESQL";
 const LONGEST: [&str; 2] = ["api::generated::", "api::strangers::no_id_of_another"];
 
 /// An empty database for one test: a file in `folder`, or a schema of its own on the server that [`SERVER`] names.
-pub async fn empty(folder: &Path) -> Location {
+pub(crate) async fn empty(folder: &Path) -> Location {
     match variable(SERVER) {
         Some(url) => schema_on(&url).await,
         None => Location::File(folder.join("ringer.db")),
@@ -35,7 +37,7 @@ pub async fn empty(folder: &Path) -> Location {
 }
 
 /// Opens a database, its secrets under the key file of `folder`.
-pub async fn open(location: impl Into<Location>, folder: &Path) -> Result<Store> {
+pub(crate) async fn open(location: impl Into<Location>, folder: &Path) -> Result<Store> {
     Store::open(location, Vault::open(folder, None, &[])?).await
 }
 
@@ -47,7 +49,7 @@ async fn schema_on(url: &str) -> Location {
 }
 
 /// Runs statements on a database, without its migrations.
-pub async fn run(location: &Location, sql: &str) {
+pub(crate) async fn run(location: &Location, sql: &str) {
     let database = Database::open(location.clone()).await.expect("the database opens");
     let mut link = database.write().await.expect("nobody writes for long");
     link.script(sql).await.expect("they run");

@@ -1,6 +1,9 @@
 //! Sessions of carriers' protocols against the serializers of other people's programs, without sockets: what one side
 //! writes the other side reads, both ways.
 
+mod far_sides;
+mod platforms;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -27,10 +30,15 @@ struct Judge {
 
 impl Judge {
     fn new() -> Judge {
+        Judge::of("dialects.py")
+    }
+
+    /// Returns the judge of a script.
+    fn of(script: &str) -> Judge {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let python = folder.join(".venv/bin/python");
         let started = Command::new(&python)
-            .arg(folder.join("tests/python/dialects.py"))
+            .arg(folder.join("tests/python").join(script))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -338,14 +346,14 @@ fn a_double_of_a_carrier_takes_what_an_agent_sends() {
     agent.control(Time(0), SessionControl::Mark("m".to_owned()));
     agent.control(Time(0), SessionControl::Clear);
     let start: Value = serde_json::from_str(texts[1].as_str().unwrap_or_default()).expect("JSON");
-    let mut told = Vec::new();
+    let mut outputs = Vec::new();
     while let Some(output) = agent.poll() {
         if let SessionOutput::Send(Message::Text(text)) = output {
-            told.push(judge.ask(&json!({ "double": text, "stream": start["streamSid"] })));
+            outputs.push(judge.ask(&json!({ "double": text, "stream": start["streamSid"] })));
         }
     }
     let expect = [("InboundMedia", Value::Null), ("InboundMark", json!("m")), ("InboundClear", Value::Null)];
-    assert_eq!(told, expect.map(|(double, name)| json!({"double": double, "name": name})));
+    assert_eq!(outputs, expect.map(|(double, name)| json!({"double": double, "name": name})));
 }
 
 /// Returns a message without the names that each call draws anew.

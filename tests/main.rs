@@ -7,6 +7,7 @@ mod cli;
 mod databases;
 mod dialects;
 mod json;
+mod mail;
 mod page;
 mod peers;
 mod program;

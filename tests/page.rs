@@ -2,10 +2,13 @@
 
 mod acts;
 mod alone;
-pub mod browser;
+pub(crate) mod browser;
 mod gone;
 mod kept;
-pub mod tools;
+mod offered;
+mod stranger;
+mod threads;
+pub(crate) mod tools;
 mod views;
 
 use serde_json::{Value, json};
@@ -32,7 +35,7 @@ async fn faults(browser: &Browser) -> Value {
 }
 
 /// Looks at a view in both widths and both schemes.
-pub async fn looks_right(browser: &Browser, view: &str) {
+pub(crate) async fn looks_right(browser: &Browser, view: &str) {
     for width in WIDTHS {
         for dark in [false, true] {
             browser.look(width, dark).await;

@@ -18,8 +18,8 @@ use tempfile::TempDir;
 use self::registrar::{PASSWORD, USER};
 
 mod kamailio;
-pub mod python;
-pub mod registrar;
+pub(crate) mod python;
+pub(crate) mod registrar;
 mod starts;
 
 /// No peer lives longer, whatever happens to the test.
@@ -38,10 +38,10 @@ const CONTROL: u16 = PORTS_PER_PEER - 1;
 const OUTPUT_BYTES: usize = 256 * 1024;
 
 /// Frequency of the tone that [`Peer::baresip`] sends, for as long as the call lasts.
-pub const TONE_HZ: u32 = 1000;
+pub(crate) const TONE_HZ: u32 = 1000;
 
 /// A running program of the other side.
-pub struct Peer {
+pub(crate) struct Peer {
     name: String,
     child: Child,
     output: Arc<Output>,
@@ -64,48 +64,59 @@ struct Said {
 
 impl Peer {
     /// Starts sipp, which answers `calls` calls with PCMU, sends back the RTP that it gets, and then ends.
-    pub fn answering(calls: u32) -> Peer {
+    pub(crate) fn answering(calls: u32) -> Peer {
         Peer::sipp("answer", &["-sf", &fixture("answer"), "-rtp_echo", "-m", &calls.to_string()])
     }
 
     /// Returns the same over TCP.
-    pub fn answering_over_tcp(calls: u32) -> Peer {
+    pub(crate) fn answering_over_tcp(calls: u32) -> Peer {
         Peer::sipp("answer", &["-t", "t1", "-sf", &fixture("answer"), "-rtp_echo", "-m", &calls.to_string()])
     }
 
     /// Starts sipp, which calls `to` over TCP by `fixtures/sip/NAME.xml`; the RTP goes to `rtp` on 127.0.0.1.
-    pub fn calling_over_tcp(name: &str, to: SocketAddr, rtp: u16) -> Peer {
+    pub(crate) fn calling_over_tcp(name: &str, to: SocketAddr, rtp: u16) -> Peer {
         let (to, rtp) = (to.to_string(), rtp.to_string());
         Peer::sipp(name, &["-t", "t1", "-sf", &fixture(name), &to, "-m", "1", "-s", "bob", "-key", "rtp_port", &rtp])
     }
 
     /// Starts sipp, which takes one call by `fixtures/sip/NAME.xml`, with RTP echo, and then ends.
-    pub fn scenario(name: &str) -> Peer {
+    pub(crate) fn scenario(name: &str) -> Peer {
         Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1"])
     }
 
     /// Returns the same, where `[KEY]` in the scenario stands for a value.
-    pub fn scenario_with(name: &str, key: &str, value: &str) -> Peer {
+    pub(crate) fn scenario_with(name: &str, key: &str, value: &str) -> Peer {
         Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1", "-key", key, value])
     }
 
     /// Returns the same, which refers the call to `target`.
-    pub fn referring(name: &str, target: SocketAddr) -> Peer {
+    pub(crate) fn referring(name: &str, target: SocketAddr) -> Peer {
         let target = format!("sip:bob@{target}");
         Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1", "-key", "refer_to", &target])
     }
 
     /// Starts sipp, which calls `to` by `fixtures/sip/NAME.xml` as user `ringer` with `password`; the RTP goes to `rtp`
     /// on 127.0.0.1.
-    pub fn calling(name: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
+    pub(crate) fn calling(name: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
         Peer::calling_user(name, "bob", to, password, rtp)
     }
 
     /// Returns the same to another user than `bob`.
-    pub fn calling_user(name: &str, user: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
+    pub(crate) fn calling_user(name: &str, user: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
         let (to, rtp) = (to.to_string(), rtp.to_string());
         let who = ["-s", user, "-au", "ringer", "-ap", password, "-key", "rtp_port", &rtp];
         Peer::sipp(name, &[&["-sf", &fixture(name), &to, "-m", "1"], &who[..]].concat())
+    }
+
+    /// Starts sipp, which takes at most so many text messages; what each held is logged.
+    pub(crate) fn taking_texts(most: u32) -> Peer {
+        Peer::sipp("text", &["-sf", &fixture("text"), "-m", &most.to_string()])
+    }
+
+    /// Starts sipp, which sends one text message to `user` at `to`.
+    pub(crate) fn texting(words: &str, user: &str, to: SocketAddr) -> Peer {
+        let to = to.to_string();
+        Peer::sipp("texting", &["-sf", &fixture("texting"), &to, "-m", "1", "-s", user, "-key", "words", words])
     }
 
     fn sipp(name: &str, how: &[&str]) -> Peer {
@@ -123,27 +134,27 @@ impl Peer {
 
     /// Starts baresip, which answers every call at once as `bob`, with this codec (`PCMU/8000/1`), and sends a tone of
     /// [`TONE_HZ`]; what it hears is kept in [`Peer::heard`].
-    pub fn baresip(codec: &str) -> Peer {
+    pub(crate) fn baresip(codec: &str) -> Peer {
         Softphone { codec, ..Softphone::default() }.answering()
     }
 
     /// Returns the same, which calls `to` as soon as it runs.
-    pub fn calling_baresip(codec: &str, to: &str) -> Peer {
+    pub(crate) fn calling_baresip(codec: &str, to: &str) -> Peer {
         Softphone { codec, ..Softphone::default() }.calling(to)
     }
 
     /// Returns the same with PCMU over secure RTP, as [`Softphone::keys`] tells.
-    pub fn secure_baresip(keys: &str) -> Peer {
+    pub(crate) fn secure_baresip(keys: &str) -> Peer {
         Softphone { keys, ..Softphone::default() }.answering()
     }
 
     /// Returns the same that calls `to` at once.
-    pub fn calling_securely(keys: &str, to: SocketAddr) -> Peer {
+    pub(crate) fn calling_securely(keys: &str, to: SocketAddr) -> Peer {
         Softphone { keys, ..Softphone::default() }.calling(&format!("sip:ringer@{to}"))
     }
 
     /// Address of baresip's `bob` over UDP, TCP or TLS.
-    pub fn uri(&self, transport: &str) -> String {
+    pub(crate) fn uri(&self, transport: &str) -> String {
         let port = self.sip.port() + u16::from(transport == "TLS");
         format!("sip:bob@127.0.0.1:{port};transport={}", transport.to_lowercase())
     }
@@ -161,7 +172,7 @@ impl Peer {
     }
 
     /// Tells baresip to do something with its call: `hold`, `resume`, `hangup`.
-    pub fn command(&self, name: &str) {
+    pub(crate) fn command(&self, name: &str) {
         let order = format!("{{\"command\":\"{name}\",\"token\":\"test\"}}");
         let mut stream = TcpStream::connect(("127.0.0.1", self.sip.port() + CONTROL)).expect("baresip takes orders");
         write!(stream, "{}:{order},", order.len()).expect("baresip reads");
@@ -169,23 +180,23 @@ impl Peer {
     }
 
     /// Returns everything that it has printed (the last of it, when it is much).
-    pub fn output(&self) -> String {
+    pub(crate) fn output(&self) -> String {
         self.output.said.lock().text.clone()
     }
 
     /// Returns the log of its scenario so far.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         self.file("log")
     }
 
     /// Returns the recording of what it has heard (baresip, after the call): a WAV file.
-    pub fn heard_file(&self) -> Option<PathBuf> {
+    pub(crate) fn heard_file(&self) -> Option<PathBuf> {
         let files = fs::read_dir(self.folder.path()).ok()?.flatten();
         files.map(|entry| entry.path()).find(|path| path.to_string_lossy().ends_with("-dec.wav"))
     }
 
     /// Waits until it has printed `text`.
-    pub fn wait_for(&self, text: &str) {
+    pub(crate) fn wait_for(&self, text: &str) {
         let mut said = self.output.said.lock();
         let waiting = |said: &mut Said| !said.text.contains(text) && said.open_streams > 0;
         self.output.changed.wait_while_for(&mut said, waiting, PATIENCE);
@@ -194,8 +205,14 @@ impl Peer {
         assert!(found, "{} never said {text:?}\n{}", self.name, self.report());
     }
 
+    /// Waits until its scenario has logged `text`.
+    pub(crate) fn wait_for_log(&self, text: &str) {
+        let is_there = self.comes_true(|| self.log().contains(text) || self.has_ended());
+        assert!(is_there && self.log().contains(text), "{} never logged {text:?}\n{}", self.name, self.report());
+    }
+
     /// Waits until it has ended by itself, with success, and gives what its scenario has logged.
-    pub fn end(mut self) -> String {
+    pub(crate) fn end(mut self) -> String {
         let waiting = |said: &mut Said| said.open_streams > 0;
         self.output.changed.wait_while_for(&mut self.output.said.lock(), waiting, PATIENCE);
         assert!(self.has_ended(), "{} does not end\n{}", self.name, self.report());
@@ -228,7 +245,7 @@ impl Peer {
 }
 
 /// Settings of one baresip, before it starts.
-pub struct Softphone<'a> {
+pub(crate) struct Softphone<'a> {
     /// Codec, rate and channels: `PCMU/8000/1`.
     pub codec: &'a str,
     /// Keys of its media: none, those in SDP, or those of a handshake (`dtls_srtp`). `srtp` takes and offers keys in
@@ -251,12 +268,12 @@ impl Default for Softphone<'_> {
 
 impl Softphone<'_> {
     /// Starts baresip, which answers every call at once.
-    pub fn answering(&self) -> Peer {
+    pub(crate) fn answering(&self) -> Peer {
         self.start(None)
     }
 
     /// Returns the same, which calls `to` as soon as it runs.
-    pub fn calling(&self, to: &str) -> Peer {
+    pub(crate) fn calling(&self, to: &str) -> Peer {
         self.start(Some(to))
     }
 

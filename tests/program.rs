@@ -9,12 +9,12 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 /// Time limit of one step on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// The admin key of [`up`].
-pub const KEY: &str = "key of a process of its own";
+pub(crate) const KEY: &str = "key of a process of its own";
 
 /// Path of the program under test: that of this build, or `RINGER_PROGRAM`, by which a release build is measured.
-pub fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     option_var("RINGER_PROGRAM").unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_ringer")))
 }
 
@@ -25,58 +25,60 @@ fn option_var(name: &str) -> Option<PathBuf> {
 }
 
 /// A command of the program, killed with the test; what it prints is read.
-pub fn ringer(args: &[&str]) -> Command {
+pub(crate) fn ringer(args: &[&str]) -> Command {
     let mut command = Command::new(program());
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+    // Models in the home folder of whoever tests change nothing.
+    command.env("XDG_DATA_HOME", "/nonexistent");
     command
 }
 
 /// Returns `ringer up` on free ports, its data in a folder.
-pub fn up(folder: &Path) -> Command {
+pub(crate) fn up(folder: &Path) -> Command {
     let mut command = ringer(&["up", "--listen", "127.0.0.1:0", "--sip", "127.0.0.1:0", "--data"]);
     command.arg(folder).env("RINGER_BOOTSTRAP_KEY", KEY).current_dir(folder);
     command
 }
 
 /// Asks processes over HTTP.
-pub fn client() -> reqwest::Client {
+pub(crate) fn client() -> reqwest::Client {
     // The first of a process stays.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::new()
 }
 
 /// A process that runs.
-pub struct Program {
+pub(crate) struct Program {
     pub child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Program {
-    pub fn start(command: &mut Command) -> Program {
+    pub(crate) fn start(command: &mut Command) -> Program {
         let mut child = command.spawn().expect("the program was built");
         let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         Program { child, lines }
     }
 
     /// Returns the next line that it prints.
-    pub async fn line(&mut self) -> String {
+    pub(crate) async fn line(&mut self) -> String {
         let line = timeout(PATIENCE, self.lines.next_line()).await.expect("it says something in time");
         line.expect("it is text").expect("it runs: `ringer doctor` says what it lacks")
     }
 
     /// Returns the address of this scheme in the next line.
-    pub async fn address(&mut self, scheme: &str) -> String {
+    pub(crate) async fn address(&mut self, scheme: &str) -> String {
         let line = self.line().await;
         let word = line.split([' ', ',']).find(|word| word.starts_with(scheme));
         word.unwrap_or_else(|| panic!("no {scheme} in {line}")).to_owned()
     }
 
     /// Waits until the program ends by itself; returns its status.
-    pub async fn wait_for_end(&mut self) -> ExitStatus {
+    pub(crate) async fn wait_for_end(&mut self) -> ExitStatus {
         timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").expect("it is our child")
     }
 
-    pub async fn kill(mut self) {
+    pub(crate) async fn kill(mut self) {
         self.child.start_kill().expect("it is our child");
         self.wait_for_end().await;
     }

@@ -32,18 +32,18 @@ async fn good_settings_are_shown_and_bad_ones_are_named() {
         "[server]\nlisten = \"127.0.0.1:8099\"\n[limits]\nmax_calls = 7\n[security]\ninternal_token = \"hush-hush\"\n";
     let said = check(folder.path(), good, &[]).await;
     assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
-    let told = text(&said.stdout);
+    let printed = text(&said.stdout);
     assert!(
-        told.starts_with("The settings are good: API 127.0.0.1:8099, ") && told.contains("at most 7 calls"),
-        "{told}"
+        printed.starts_with("The settings are good: API 127.0.0.1:8099, ") && printed.contains("at most 7 calls"),
+        "{printed}"
     );
 
     let said = check(folder.path(), good, &["--json"]).await;
     assert_eq!(said.status.code(), Some(0));
-    let told = text(&said.stdout);
-    let all: Value = serde_json::from_str(&told).expect("JSON");
+    let found = text(&said.stdout);
+    let all: Value = serde_json::from_str(&found).expect("JSON");
     assert_eq!((&all["limits"]["max_calls"], &all["server"]["listen"]), (&7.into(), &"127.0.0.1:8099".into()));
-    assert!(all["security"]["internal_token"] == "(set)" && !told.contains("hush"), "{told}");
+    assert!(all["security"]["internal_token"] == "(set)" && !found.contains("hush"), "{found}");
 
     for (bad, named) in [
         ("[limits]\nmax_calls = 0\n", "limits.max_calls"),
@@ -68,8 +68,8 @@ async fn good_settings_are_shown_and_bad_ones_are_named() {
     let files = "[sip]\ntls_certificate = \"/nowhere/a.pem\"\ntls_key = \"/nowhere/a.key\"\n";
     let said = check(folder.path(), files, &[]).await;
     assert_eq!(said.status.code(), Some(2), "a file that cannot be read");
-    let told = text(&said.stderr);
-    assert!(told.contains("sip.tls_certificate: /nowhere/a.pem: No such file"), "{told}");
+    let stated = text(&said.stderr);
+    assert!(stated.contains("sip.tls_certificate: /nowhere/a.pem: No such file"), "{stated}");
     let absent = folder.path().join("none.toml");
     let mut command = ringer(&["config", "check", "--config", absent.to_str().expect("ASCII")]);
     let said = command.stderr(std::process::Stdio::piped()).output().await.expect("the program was built");

@@ -35,11 +35,11 @@ fn run(seed: u64, call: Sim) -> Outcome {
 fn broken(seed: u64, outcome: &Outcome) -> Vec<String> {
     let sides = [("caller", &outcome.caller), ("agent", &outcome.agent)];
     let target = outcome.target.as_ref().map(|target| ("target", target));
-    let told = sides.into_iter().chain(target).flat_map(|(name, side)| {
+    let warnings = sides.into_iter().chain(target).flat_map(|(name, side)| {
         side.violations.iter().map(move |violation| format!("seed {seed}: {name}: {violation}"))
     });
     let never = outcome.caller.ending.is_none().then(|| format!("seed {seed}: the call never ended"));
-    told.chain(never).collect()
+    warnings.chain(never).collect()
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn what_is_played_is_said_in_order_and_ends_the_call() {
         Step::Hear,
         Step::SilenceMs(7000),
         Step::Say("The third of March.".into()),
-        Step::Keys("5".into()),
+        Step::Digits("5".into()),
         Step::Say("Never mind, goodbye.".into()),
     ];
     let profile = Profile { playback, ..Profile::default() };

@@ -3,11 +3,13 @@
 mod always_on;
 mod before;
 mod beside;
-pub mod dials;
+mod budgets;
+pub(crate) mod dials;
 mod ended;
 mod killed;
 mod legs;
 mod lifecycle;
+mod limits;
 mod older;
 mod overdue;
 mod queue;

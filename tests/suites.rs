@@ -183,8 +183,11 @@ async fn calls_in_virtual_time_end_by_their_gates() {
     bench.write("good.yaml", &suite(DESK, &meant));
     let ran = bench.run(&["good.yaml", "--sim", "--json"]).await;
     assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
-    let told: Value = serde_json::from_str(ran.out.trim()).expect("one JSON object");
-    assert_eq!((&told["verdict"], &told["scenarios"][0]["gate"]), (&Value::from("unknown"), &Value::from("unknown")));
+    let document: Value = serde_json::from_str(ran.out.trim()).expect("one JSON object");
+    assert_eq!(
+        (&document["verdict"], &document["scenarios"][0]["gate"]),
+        (&Value::from("unknown"), &Value::from("unknown"))
+    );
 }
 
 #[test]
@@ -229,10 +232,10 @@ async fn planted_faults_are_found() {
     let out = out.expect("it starts");
     let text = String::from_utf8(out.stdout).expect("it is text");
     assert_eq!(out.status.code(), Some(0), "{text}");
-    let told: Value = serde_json::from_str(text.trim()).expect("one JSON object");
+    let report: Value = serde_json::from_str(text.trim()).expect("one JSON object");
     for (key, expect) in [("recall", 1.0), ("precision", 1.0)] {
-        assert_eq!(told[key], expect, "{text}");
+        assert_eq!(report[key], expect, "{text}");
     }
-    let counts = ["false_alarms", "wrongly_charged", "calls"].map(|key| told[key].as_u64());
+    let counts = ["false_alarms", "wrongly_charged", "calls"].map(|key| report[key].as_u64());
     assert_eq!(counts, [Some(0), Some(0), Some(2 * (14 + 14 + 7))], "{text}");
 }

@@ -3,9 +3,13 @@
 mod alone;
 mod bad_input;
 mod desk;
+mod far_sides;
 mod house;
 mod libraries;
+mod line_tests;
 mod outbound;
+mod platform_faults;
+mod platforms;
 mod rates;
 mod server;
 mod states;
@@ -48,7 +52,7 @@ fn placement(stage: &Stage, url: &str, settings: SocketSettings) -> Placement {
 
 /// Makes a call to its end.
 async fn call(stage: &Stage, url: &str, settings: SocketSettings) -> CallReport {
-    stage.call(placement(stage, url, settings)).await.expect("there is room")
+    stage.call(placement(stage, url, settings)).await.expect("a place is free")
 }
 
 fn has_speech(message: &Message) -> bool {
@@ -77,7 +81,7 @@ async fn a_call_over_a_websocket() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut placement = placement(&stage, &server.url(), quick());
     placement.folder = Some(folder.path().to_owned());
-    let report = stage.call(placement).await.expect("there is room");
+    let report = stage.call(placement).await.expect("a place is free");
     let events = names(&report).join(" ");
     assert!(report.ending.connected && report.ending.reason == EndReason::AgentHangup, "{:?}: {events}", report.ending);
     assert_eq!(report.ending.remote.as_ref().and_then(|remote| remote.close_code()), Some(1000));
@@ -144,7 +148,7 @@ async fn a_call_that_is_hung_up_is_closed_in_order() {
     let stage = Stage::new().await;
     let mut placement = placement(&stage, &server.url(), quick());
     placement.spec.limits.max_duration_ms = Some(500);
-    let report = stage.call(placement).await.expect("there is room");
+    let report = stage.call(placement).await.expect("a place is free");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration));
     let seen = server.what_came();
     assert_eq!(seen.close(), Some((1000, "call ended".to_owned())));

@@ -7,10 +7,12 @@ export class Refused extends Error {
   /**
    * @param {number} status
    * @param {string} text
+   * @param {any} [details] places and texts, where the server names them
    */
-  constructor(status, text) {
+  constructor(status, text, details) {
     super(text);
     this.status = status;
+    this.details = details;
   }
 }
 
@@ -52,7 +54,7 @@ export async function ask(method, path, more = {}) {
     const text = await response.text();
     let body = null;
     try { body = JSON.parse(text); } catch { /* no JSON: its status says enough */ }
-    throw new Refused(response.status, detail(body, response.status));
+    throw new Refused(response.status, detail(body, response.status), body && /** @type {any} */ (body).detail);
   }
   return response;
 }

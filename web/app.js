@@ -1,10 +1,19 @@
 import { el, words, usesKey } from "./dom.js";
-import { ask, key } from "./api.js";
+import { ask, get, key } from "./api.js";
 import { callPage } from "./live.js";
 import { runsPage } from "./runs.js";
 import { runPage } from "./run.js";
 import { startPage } from "./start.js";
-import { agentsPage, agentPage, simulationPage } from "./agents.js";
+import { agentsPage, agentPage } from "./agents.js";
+import { agentForm } from "./agentform.js";
+import { callerPage } from "./caller.js";
+import { newScenario, scenarioPage } from "./scenario.js";
+import { comparePage } from "./compare.js";
+import { pairPage } from "./pair.js";
+import { reviewPage } from "./queue.js";
+import { watchPage } from "./watch.js";
+import { settingsPage } from "./settings.js";
+import { productionPage } from "./production.js";
 
 /**
  * What a view may do with the page.
@@ -46,6 +55,17 @@ function failure(error) {
   return el("div", { class: "welcome" }, el("h1", {}, error.status === 404 ? "Not found" : "This did not work"), el("p", {}, words(text)), el("p", {}, again));
 }
 
+/** Key whose scope the page knows. */
+let known = "";
+
+/** Notes what the key may do: what it may not is not offered. */
+async function note() {
+  if (!key.get() || known === key.get()) return;
+  const own = await get("/v1/key").catch(() => null);
+  known = own ? key.get() : "";
+  document.body.dataset.scope = own ? own.scope : "";
+}
+
 /** Shows what the address names. */
 async function view() {
   ends.forEach((end) => end());
@@ -82,13 +102,23 @@ async function view() {
   keyField.placeholder = key.get() ? "in use" : "rk_...";
   main.setAttribute("aria-busy", "true");
   try {
+    await note();
     if (path === "/") await runsPage(page);
     else if (path.startsWith("/runs/")) await runPage(id, page);
     else if (path.startsWith("/results/")) await callPage(id, page);
     else if (path === "/call") await startPage(page);
     else if (path === "/agents") await agentsPage(page);
+    else if (/^\/agents\/(new|\d+\/edit)$/.test(path)) await agentForm(id, page);
     else if (path.startsWith("/agents/")) await agentPage(id, page);
-    else if (path.startsWith("/simulations/")) await simulationPage(id, page);
+    else if (path === "/simulations/new") await newScenario(page);
+    else if (path.startsWith("/simulations/")) await scenarioPage(id, page);
+    else if (path.startsWith("/callers/")) await callerPage(id, page);
+    else if (path === "/compare") await comparePage(page);
+    else if (path === "/compare/calls") await pairPage(page);
+    else if (path === "/review") await reviewPage(page);
+    else if (path === "/watch") await watchPage(page);
+    else if (path === "/settings") await settingsPage(page);
+    else if (/^\/calls\/[0-9a-f-]{36}$/.test(path)) await productionPage(path.slice("/calls/".length), page);
     else page.failed({ status: 404 });
   } catch (error) {
     page.failed(error);

@@ -4,6 +4,7 @@ import { Player } from "./player.js";
 import { figuresOf, figureList, lengthOf } from "./numbers.js";
 import { why } from "./why.js";
 import { ladderView } from "./ladder.js";
+import { mailsView } from "./mails.js";
 
 /**
  * Where the data of a call come from: a server, or the file that is open.
@@ -90,7 +91,12 @@ export class CallView {
     this.figures = figures;
     const live = (/** @type {any} */ figure) => this.play(figure);
     swap(this.parts.numbers, section("Numbers", ...(figures.length ? figureList(figures, live) : [el("p", { class: "empty" }, "There is nothing to measure yet.")])));
-    swap(this.parts.transcript, this.transcript(isSame));
+    // A thread is read; there is nothing to hear.
+    const mails = this.data.mails && this.data.mails.mails;
+    this.lanes.node.hidden = this.player.node.hidden = Boolean(mails);
+    if (!mails) swap(this.parts.transcript, this.transcript(isSame));
+    else if (!isSame || this.shownMails !== mails) swap(this.parts.transcript, mailsView(mails));
+    this.shownMails = mails;
     this.events();
     swap(this.parts.why, why(result));
     if (!isSame || this.shownLadder !== this.data.ladder) {
@@ -104,7 +110,7 @@ export class CallView {
   /** @param {any} result */
   head(result) {
     const about = (result.metadata && result.metadata.behaviour) || {};
-    return el("div", {}, el("h1", {}, "Call " + result.id), el("p", { class: "chips" }, chip(result.status), result.verdict || result.outcome ? chip(result.verdict ? result.verdict.word : result.outcome) : null,
+    return el("div", {}, el("h1", {}, (this.data.mails ? "Thread " : "Call ") + result.id), el("p", { class: "chips" }, chip(result.status), result.verdict || result.outcome ? chip(result.verdict ? result.verdict.word : result.outcome) : null,
       " ", when(result.start_time), " ", span(result.duration_ms), " ",
       el("span", { class: "soft" }, [result.metadata && result.metadata.codec, result.metadata && result.metadata.transport, about.language].filter(Boolean).join(", "))),
     this.data.caller || this.data.agent ? el("p", {}, words(this.data.caller || "Digital Human", 120), " \u2192 ", words(this.data.agent || "agent", 120)) : null);

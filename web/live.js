@@ -31,11 +31,12 @@ function wanted(result) {
 async function load(id) {
   const of = "/v1/simulation-result/" + id;
   const { simulation_result: result } = await get("/v1/retrieve-simulation-result/" + id);
-  const [timeline, transcript, turns, ladder, reviews, agent, human] = await Promise.all([
-    maybe(of + "/timeline?events=" + wanted(result)), maybe(of + "/transcript?words=false"), maybe(of + "/turns?words=false"), maybe(of + "/ladder?rtcp=false"), maybe(of + "/reviews"),
+  const [timeline, transcript, turns, ladder, mails, reviews, agent, human] = await Promise.all([
+    maybe(of + "/timeline?events=" + wanted(result)), maybe(of + "/transcript?words=false"), maybe(of + "/turns?words=false"), maybe(of + "/ladder?rtcp=false"), maybe(of + "/mails"),
+    maybe(of + "/reviews"),
     maybe("/v1/agents/" + result.agent_id), result.digital_human_id ? maybe("/v1/digital-human/" + result.digital_human_id) : null,
   ].map((one) => Promise.resolve(one).catch(() => null)));
-  return { result, timeline, transcript, turns, ladder, reviews, agent: agent && agent.name, caller: human && human.digital_human && human.digital_human.name };
+  return { result, timeline, transcript, turns, ladder, mails, reviews, agent: agent && agent.name, caller: human && human.digital_human && human.digital_human.name };
 }
 
 /**
@@ -81,7 +82,7 @@ async function watch(id, view, page) {
   page.after(() => stop.abort());
   /** @type {Map<number, any>} */
   const events = new Map();
-  let [asked, isAsking, hasNews] = [false, false, true];
+  let [asked, isAsking, hasNews, hasMail] = [false, false, true, false];
   // Sound comes later than words: nothing waits for it.
   let isDrawing = false;
   const draw = () => {
@@ -100,6 +101,10 @@ async function watch(id, view, page) {
       hasNews = false;
       view.data.ladder = (await maybe(of + "/ladder?rtcp=false").catch(() => null)) || view.data.ladder;
     }
+    if (hasMail) {
+      hasMail = false;
+      view.data.mails = (await maybe(of + "/mails").catch(() => null)) || view.data.mails;
+    }
     if (!stop.signal.aborted && !isOver(view.data.result.status)) {
       // What is being clicked is not taken away.
       if (isPressed()) asked = true; else view.show(true);
@@ -116,6 +121,7 @@ async function watch(id, view, page) {
       if (entry.event === "call.dialing") events.clear();
       // Messages and keys that the signalling shows.
       if (/^(call\.|session\.|dtmf_|hold|unhold|transfer)/.test(entry.event)) hasNews = true;
+      if (/^(message\.|email_)/.test(entry.event)) hasMail = true;
       events.set(entry.seq, entry);
     }
     void refresh();
@@ -166,23 +172,25 @@ function tools(id, view, page) {
   };
   return [
     evaluated ? section("Review", reviewForm(id, result, again, page), reviewList(view.data.reviews, result)) : "",
-    section("Download", el("p", { class: "downloads" }, downloads(id, result).map(([name, path, file]) =>
+    section("Download", el("p", { class: "downloads" }, downloads(id, view.data).map(([name, path, file]) =>
       el("button", { type: "button", data: { path }, onclick: () => save(path, file).catch(page.refused) }, name)))),
   ];
 }
 
 /**
  * @param {string} id
- * @param {any} result
+ * @param {any} data
  * @returns {[string, string, string][]}
  */
-function downloads(id, result) {
+function downloads(id, { result, mails }) {
   const of = "/v1/simulation-result/" + id;
   const call = "call-" + id;
   /** @type {[string, string, string][]} */
   const sound = result.audio_url ? [["WAV", of + "/recording", call + ".wav"], ["FLAC", of + "/recording?format=flac", call + ".flac"],
     ["Opus", of + "/recording?format=opus", call + ".opus"]] : [];
-  return [["One HTML file", of + "/page", call + ".html"], ...sound, ["Timeline (JSON)", of + "/timeline", call + "-timeline.json"],
+  /** @type {[string, string, string][]} */
+  const letters = mails ? [["Mails (JSON)", of + "/mails", call + "-mails.json"]] : [];
+  return [["One HTML file", of + "/page", call + ".html"], ...sound, ...letters, ["Timeline (JSON)", of + "/timeline", call + "-timeline.json"],
     ["Transcript (JSON)", of + "/transcript", call + "-transcript.json"], ["Transcript (text)", of + "/transcript?format=text", call + ".txt"],
     ["Transcript (WebVTT)", of + "/transcript?format=vtt", call + ".vtt"], ["Packets (pcapng)", of + "/capture", call + ".pcapng"],
     ["Evidence (tar)", of + "/evidence", call + "-evidence.tar"]];

@@ -2,7 +2,7 @@ import { el, facts } from "./dom.js";
 import { get, post } from "./api.js";
 
 /** What the Digital Human of the one-click call wants. */
-const SAMPLE = "Hello, I would like to book an appointment for my knee. Tuesday is good for me. Yes, that is right.";
+export const SAMPLE = "Hello, I would like to book an appointment for my knee. Tuesday is good for me. Yes, that is right.";
 
 /**
  * Starts the sample agent, and calls it.
@@ -11,7 +11,7 @@ const SAMPLE = "Hello, I would like to book an appointment for my knee. Tuesday 
 export async function callSample(page) {
   page.notice("Starting the sample agent.");
   const { sip_uri } = await post("/v1/sample-agent");
-  await call(page, sip_uri, { name: "Sam", intent: SAMPLE, language: "en" }, "Sample agent");
+  await call(page, sip_uri, { name: "Sam", intent: SAMPLE, language: "en", gender: "male", custom_voice_id: "kokoro:am_michael" }, "Sample agent");
 }
 
 /**
@@ -37,7 +37,7 @@ async function call(page, address, human, name) {
  * @param {any} of
  * @returns {[string, string, [string, string][], string][]}
  */
-function levers(of) {
+export function levers(of) {
   const line = (/** @type {any} */ one) => one.loss_pct + " % loss, jitter to " + 2 * one.jitter_ms + " ms";
   const sound = (/** @type {any} */ one) => one.low_hz + " to " + one.high_hz + " Hz" + (one.clip_dbfs < 0 ? ", clips at " + one.clip_dbfs + " dBFS" : "") + (one.noise_snr_db < 100 ? ", noise at " + one.noise_snr_db + " dB" : "");
   const halting = (/** @type {any} */ one) => one.fillers_per_100_words + " fillers in 100 words, pauses of " + one.pause_from_ms + " to " + one.pause_to_ms + " ms";
@@ -76,7 +76,7 @@ export async function startPage(page) {
   noise.onchange = shown;
   volume.oninput = shown;
   shown();
-  const address = el("input", { name: "sip_uri", required: true, maxLength: 2000, placeholder: "sip:desk@127.0.0.1:5080" });
+  const address = el("input", { name: "sip_uri", required: true, maxLength: 2000, placeholder: "sip:desk@127.0.0.1:5080", value: new URLSearchParams(location.search).get("address") || "" });
   const intent = el("textarea", { name: "intent", required: true, rows: 3, value: SAMPLE });
   const send = el("button", { type: "submit", class: "big" }, "Call");
   const sample = el("button", { type: "button" }, "Use the sample agent");

@@ -25,6 +25,7 @@ export function why(result) {
     ["Outcome", result.outcome], ["Error", result.error_code],
     ["Reason", result.error_message && words(result.error_message)], ["Who has to act", result.error_owner],
     ["SIP", result.sip_code], ["Cause (Q.850)", result.q850_cause], ["End", end.filter(Boolean).join(", ")],
+    ["Call at the platform", result.metadata && result.metadata.platform_call_id && words(result.metadata.platform_call_id)],
     ["Warnings", (result.metadata && result.metadata.warnings || []).map((/** @type {any} */ text) => el("p", {}, words(text)))]);
   const parts = [basic];
   for (const name of ["expectations", "own_faults"]) {

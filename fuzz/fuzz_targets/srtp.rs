@@ -16,16 +16,16 @@ fuzz_target!(|data: &[u8]| {
         let mut packet = plain.to_vec();
         assert!(opener.open(&mut packet).is_err() && packet == plain, "nobody has the key");
         assert!(opener.open_report(&mut packet).is_err() && packet == plain, "nobody has the key");
-        let mut room = [plain, &[0; MAX_OVERHEAD]].concat();
-        let len = protector.protect(&mut room, plain.len());
+        let mut buffer = [plain, &[0; MAX_OVERHEAD]].concat();
+        let len = protector.protect(&mut buffer, plain.len());
         assert_eq!(len > plain.len(), header_bytes(plain).is_ok());
         // Numbers that go back by 2^15 or more are a new round for the sender, which a receiver cannot know.
-        if let Ok(opened) = opener.open(&mut room[..len]) {
+        if let Ok(opened) = opener.open(&mut buffer[..len]) {
             assert_eq!(opened, plain);
         }
-        let mut room = [plain, &[0; MAX_OVERHEAD]].concat();
-        let len = protector.protect_report(&mut room, plain.len());
-        match opener.open_report(&mut room[..len]) {
+        let mut buffer = [plain, &[0; MAX_OVERHEAD]].concat();
+        let len = protector.protect_report(&mut buffer, plain.len());
+        match opener.open_report(&mut buffer[..len]) {
             Ok(opened) => assert_eq!(opened, plain),
             Err(_) => assert_eq!(len, plain.len(), "what was protected can be opened"),
         }

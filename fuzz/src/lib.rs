@@ -34,11 +34,11 @@ pub fn leg(codec: Codec, srtp: Option<SrtpParams>) -> RtpLeg {
 
 /// A leg that gets the datagrams, one a tick, and must hear something at every tick whatever they are.
 pub fn hear(mut leg: RtpLeg, packets: impl Iterator<Item = Vec<u8>>) -> RtpLeg {
-    let mut room = Scratch::default();
+    let mut scratch = Scratch::default();
     for (tick, packet) in packets.enumerate().take(400) {
         let now = Time::from_millis(1000 + 20 * tick as u64);
         leg.receive(now, &packet);
-        let heard = leg.listen(now, &mut room);
+        let heard = leg.listen(now, &mut scratch);
         assert!(heard.passed.is_none_or(|passed| passed.position <= heard.position));
         while leg.digit().is_some() {}
         leg.report(now, now.0);

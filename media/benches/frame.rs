@@ -33,7 +33,7 @@ const SPEECH: &[u8] = include_bytes!("../../fixtures/audio/speech.ul");
 const STRETCH: usize = 100;
 /// Number of ticks of one run.
 const TICKS: usize = 5000;
-/// Length of an RTP header, and room for one with 20 ms of any codec, in bytes.
+/// Length of an RTP header, and space for one with 20 ms of any codec, in bytes.
 const HEADER: usize = 12;
 const PACKET: usize = HEADER + 640;
 /// Number of runs; their median counts.
@@ -179,28 +179,28 @@ fn secure(suite: Suite, mut packets: Packets) {
     let key = MasterKey::new(suite, &vec![7; 16 + suite.salt_bytes()]).expect("the length is that of the suite");
     let plain: Vec<Vec<u8>> = (0..TICKS).map(|_| packets.packet().to_vec()).collect();
     let mut protector = Protector::new(suite, &key);
-    let mut room = [0; 172 + MAX_OVERHEAD];
+    let mut buffer = [0; 172 + MAX_OVERHEAD];
     row(&format!("protect {}", suite.name()), || {
         for packet in &plain {
-            room[..172].copy_from_slice(packet);
-            black_box(protector.protect(&mut room, 172));
+            buffer[..172].copy_from_slice(packet);
+            black_box(protector.protect(&mut buffer, 172));
         }
     });
     let mut protector = Protector::new(suite, &key);
     let mut len = 0;
     let sealed = plain.iter().map(|packet| {
-        let mut room = [0; 172 + MAX_OVERHEAD];
-        room[..172].copy_from_slice(packet);
-        len = protector.protect(&mut room, 172);
-        room
+        let mut buffer = [0; 172 + MAX_OVERHEAD];
+        buffer[..172].copy_from_slice(packet);
+        len = protector.protect(&mut buffer, 172);
+        buffer
     });
     let sealed: Vec<[u8; 172 + MAX_OVERHEAD]> = sealed.collect();
     row(&format!("unprotect {}", suite.name()), || {
         // A new one knows none of the packets.
         let mut opener = Opener::new(suite, &key);
         for packet in &sealed {
-            room.copy_from_slice(packet);
-            assert!(opener.open(&mut room[..len]).is_ok(), "what was protected can be opened");
+            buffer.copy_from_slice(packet);
+            assert!(opener.open(&mut buffer[..len]).is_ok(), "what was protected can be opened");
         }
     });
 }
@@ -256,7 +256,7 @@ impl FarSide {
 
 /// Endless stream of RTP packets.
 struct Packets {
-    /// Payloads, each behind room for a header.
+    /// Payloads, each behind space for a header.
     packets: Vec<Vec<u8>>,
     codec: Codec,
     sent: u32,

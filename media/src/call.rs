@@ -47,7 +47,6 @@ mod ears;
 mod edges;
 mod ending;
 mod event;
-mod floor;
 mod io;
 mod keyed;
 mod mouth;
@@ -60,6 +59,7 @@ mod script;
 mod spec;
 mod timeline;
 mod transfer;
+mod turn_taking;
 mod unheard;
 mod utterance;
 
@@ -70,18 +70,19 @@ pub use ending::*;
 pub use event::*;
 pub use io::*;
 pub use phase::MOST_BEFORE;
-pub use script::{ByScript, Script, contains_phrase, is_unspaced, normal_form, phrase_words, same_words};
+pub use script::{ByScript, Script, contains_phrase, normal_form, phrase_words, same_words, with_equal_numbers};
 pub use spec::*;
 
 use self::channel::ChannelState;
 use self::ears::EarSet;
-use self::floor::{Decision, Floor, Percept, Scene};
 use self::outbox::Outbox;
 use self::pacing::Pacing;
 use self::phase::{Phase, Waits};
+use self::turn_taking::{Decision, Percept, Scene, TurnTaking};
 use crate::connection::{Arrivals, Connection};
 use crate::frame::{FRAME, Frame, PER_MS, SILENCE, Sample};
 use crate::leg::{Leg, PcmLeg};
+pub use crate::numerals::is_unspaced;
 use crate::recording::Window;
 use crate::time::Time;
 
@@ -107,13 +108,13 @@ pub struct Call {
     ears: EarSet,
     pacing: Pacing,
     /// Machine that decides who speaks when.
-    floor: Floor,
+    turn_taking: TurnTaking,
 }
 
 impl Call {
     /// Returns a call that has not begun to dial.
     pub fn new(mut spec: CallSpec) -> Call {
-        let floor = Floor::new(&mut spec);
+        let turn_taking = TurnTaking::new(&mut spec);
         Call {
             phase: Phase::Idle,
             waits: Waits::default(),
@@ -127,7 +128,7 @@ impl Call {
             window: Window::new(),
             ears: EarSet::new(spec.ears, !spec.connection.is_clear()),
             pacing: Pacing::default(),
-            floor,
+            turn_taking,
             spec,
         }
     }
@@ -142,7 +143,7 @@ impl Call {
             Input::Tick { late, sent } => self.tick(now, late, sent),
             Input::Release => self.release(now),
             Input::Listen => self.listen(now),
-            Input::Voiced(id, voiced) => self.floor.voice(id, voiced),
+            Input::Voiced(id, voiced) => self.turn_taking.voice(id, voiced),
             Input::Done(id, result) => self.take_result(now, id, result),
             Input::Command(Command::Hangup(reason)) => self.hang_up(now, reason),
         }
@@ -154,17 +155,17 @@ impl Call {
             Effected::Note { code, why } if self.phase.is_dialling() => {
                 self.waits.before.push((now, Side::Engine, EventKind::Note { code: code.into(), why }));
             }
-            Effected::Failed { .. } if self.phase.is_dialling() => self.floor().drop_prepared(),
+            Effected::Failed { .. } if self.phase.is_dialling() => self.turn_taking().drop_prepared(),
             Effected::Language { .. } if !self.phase.is_connected() => {}
-            result => self.floor().take_result(id, result),
+            result => self.turn_taking().take_result(id, result),
         }
         self.carry_out();
     }
 
-    /// Shows the floor the state of the call, and returns it for the next inputs.
-    fn floor(&mut self) -> &mut Floor {
+    /// Shows the turn-taking the state of the call, and returns it for the next inputs.
+    fn turn_taking(&mut self) -> &mut TurnTaking {
         let voice = self.ears.voice.vad();
-        self.floor.look(Scene {
+        self.turn_taking.look(Scene {
             at: self.frame_at,
             heard_to: self.ears.heard_to,
             spoken_to: voice.spoken_to(),
@@ -175,18 +176,18 @@ impl Call {
             on_hold: self.waits.on_hold,
             away: self.waits.away.is_some(),
         });
-        &mut self.floor
+        &mut self.turn_taking
     }
 
-    /// Carries out what the floor has decided, in order.
+    /// Carries out what the turn-taking has decided, in order.
     fn carry_out(&mut self) {
-        while let Some(decision) = self.floor.poll() {
+        while let Some(decision) = self.turn_taking.poll() {
             match decision {
                 Decision::Event(event) => self.out.push(Output::Event(event)),
                 Decision::Effect(id, effect) => self.out.push(Output::Effect(id, effect)),
                 Decision::Feed(onset) => self.feed_from(onset),
                 Decision::ClearBuffered => self.clear_buffered(),
-                Decision::Key { digit, at } => self.send_digit(digit, at),
+                Decision::Digit { digit, at } => self.send_digit(digit, at),
                 Decision::Fail(fault) => self.fail(fault),
             }
         }
@@ -285,7 +286,7 @@ impl Call {
         }
         self.announce_speech();
         let at = self.frame_at;
-        let rendered = self.floor.mouth.render(at, &mut sent.pcm, &mut sent.clean);
+        let rendered = self.turn_taking.mouth.render(at, &mut sent.pcm, &mut sent.clean);
         if self.is_mute() {
             // It is not sent, whatever noise there is on this side.
             (sent.pcm, sent.clean) = (SILENCE, SILENCE);
@@ -296,7 +297,7 @@ impl Call {
         self.pacing.record_sent(late);
         self.frame_at += FRAME as Sample;
         self.announce_silence();
-        self.floor().take_own(rendered);
+        self.turn_taking().take_own(rendered);
         self.carry_out();
     }
 

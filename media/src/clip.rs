@@ -81,6 +81,9 @@ pub fn write_wav(rate_hz: u32, channels: u16, pcm: &[i16]) -> Vec<u8> {
     bytes
 }
 
+/// Samples of a window, 10 ms.
+const WINDOW: usize = RATE_HZ as usize / 100;
+
 /// Level above which a window of a clip is sound, in dBov, whatever the clip.
 pub(crate) const SILENCE_DBOV: f64 = -50.0;
 
@@ -88,18 +91,29 @@ pub(crate) const SILENCE_DBOV: f64 = -50.0;
 pub(crate) const OVER_FLOOR_DB: f64 = 5.0;
 
 /// Returns the range of sound in 16 kHz audio: from the first to the last loud window of 10 ms. A window is loud above
-/// -50 dBov and above the clip's floor + 5 dB. The floor is the level that a tenth of the windows stay below, at most
-/// -35 dBov. Empty without a loud window.
+/// -50 dBov and above the clip's noise floor + 5 dB. The noise floor is the level that a tenth of the windows stay
+/// below, at most -35 dBov. Empty without a loud window.
 pub fn trim_silence(pcm: &[i16]) -> Range<usize> {
-    const WINDOW: usize = RATE_HZ as usize / 100;
     let levels: Vec<f64> = pcm.chunks(WINDOW).map(rms_dbov).collect();
     let mut sorted = levels.clone();
     sorted.sort_by(f64::total_cmp);
-    // Words without a pause have no floor: a tenth of their windows is loud.
-    let floor = sorted.get(sorted.len() / 10).copied().unwrap_or(f64::NEG_INFINITY).min(-35.0);
-    let threshold = SILENCE_DBOV.max(floor + OVER_FLOOR_DB);
+    // Words without a pause have no noise floor: a tenth of their windows is loud.
+    let noise_floor = sorted.get(sorted.len() / 10).copied().unwrap_or(f64::NEG_INFINITY).min(-35.0);
+    let threshold = SILENCE_DBOV.max(noise_floor + OVER_FLOOR_DB);
     let sound = |level: &f64| *level > threshold;
     match (levels.iter().position(sound), levels.iter().rposition(sound)) {
+        (Some(first), Some(last)) => first * WINDOW..((last + 1) * WINDOW).min(pcm.len()),
+        _ => 0..0,
+    }
+}
+
+/// Returns the range of sound in 16 kHz audio without noise of its own, as a neural voice makes it: from the first to
+/// the last window of 10 ms above -50 dBov. Soft first and last sounds of words stay: a w begins at -45 dBov.
+pub fn trim_clean_silence(pcm: &[i16]) -> Range<usize> {
+    let is_sound = |window: &[i16]| rms_dbov(window) > SILENCE_DBOV;
+    let first = pcm.chunks(WINDOW).position(is_sound);
+    let last = pcm.chunks(WINDOW).rposition(is_sound);
+    match (first, last) {
         (Some(first), Some(last)) => first * WINDOW..((last + 1) * WINDOW).min(pcm.len()),
         _ => 0..0,
     }
@@ -109,6 +123,17 @@ pub fn trim_silence(pcm: &[i16]) -> Range<usize> {
 mod tests {
     use super::*;
     use crate::seed::Seed;
+
+    #[test]
+    fn soft_first_sounds_of_a_clean_voice_stay() {
+        let tone = |ms: usize, peak: i16| (0..16 * ms).map(move |at| if at % 16 < 8 { peak } else { -peak });
+        // Half a second of silence, 50 ms at -42 dBov, a second of speech, silence.
+        let pcm: Vec<i16> = tone(500, 1).chain(tone(50, 260)).chain(tone(1000, 2300)).chain(tone(300, 1)).collect();
+        assert_eq!(trim_clean_silence(&pcm), 8000..16 * 1550);
+        assert_eq!(trim_clean_silence(&pcm[8000..16 * 1550]), 0..16 * 1050);
+        assert!(trim_silence(&pcm[8000..16 * 1550]).start > 0, "the noise floor of words without a pause is theirs");
+        assert_eq!(trim_clean_silence(&[0; 4000]), 0..0);
+    }
 
     /// Returns a WAV file with one format chunk of the given fields and one data chunk.
     fn wav(tag: u16, channels: u16, rate_hz: u32, bits: u16, data: &[u8]) -> Vec<u8> {
@@ -221,11 +246,13 @@ mod tests {
         let tone = |count: usize, amplitude: f64| {
             (0..count).map(move |at| (amplitude * (at as f64 * 0.4).sin()).round() as i16).collect::<Vec<_>>()
         };
-        // (samples before, of words, after; amplitude of the floor)
-        for (before, words, after, floor) in [(1600, 8000, 3200, 0.0), (0, 4800, 0, 0.0), (3200, 4800, 1600, 80.0)] {
-            let mut pcm = tone(before, floor);
+        // (samples before, of words, after; amplitude of the noise)
+        for (before, words, after, noise_floor) in
+            [(1600, 8000, 3200, 0.0), (0, 4800, 0, 0.0), (3200, 4800, 1600, 80.0)]
+        {
+            let mut pcm = tone(before, noise_floor);
             pcm.extend(tone(words, 3000.0));
-            pcm.extend(tone(after, floor));
+            pcm.extend(tone(after, noise_floor));
             assert_eq!(trim_silence(&pcm), before..before + words);
         }
         assert_eq!(trim_silence(&tone(3200, 60.0)), 0..0);

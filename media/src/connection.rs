@@ -214,7 +214,7 @@ impl Departures {
     }
 
     /// Delays or loses a packet that leaves at `now`. A packet is dropped that is longer than any leg makes, or that
-    /// finds no room because nothing was released.
+    /// does not fit because nothing was released.
     pub fn send(&mut self, now: Time, bytes: &[u8]) {
         self.release(now);
         if self.line.loses() {

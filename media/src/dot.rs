@@ -2,7 +2,7 @@
 
 /// Returns the sum of `a[n] * b[n]`, in `LANES` sums side by side, which stay in registers. 8 suit some ten products,
 /// 16 some hundred.
-pub fn dot<const LANES: usize>(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn dot<const LANES: usize>(a: &[f32], b: &[f32]) -> f32 {
     let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let rest: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
     let mut sums = [0.0f32; LANES];

@@ -102,7 +102,7 @@ pub struct EchoGuard {
     lag: Option<Sample>,
     /// Number of frames that the path predicted, less those that it did not.
     proof: i32,
-    told: bool,
+    is_reported: bool,
     news: bool,
     /// Sums of squares of the predicted echo and of the sent audio that it came from.
     powers: [f64; 2],
@@ -132,7 +132,7 @@ impl EchoGuard {
             path: Box::new(EchoPath::new()),
             lag: None,
             proof: 0,
-            told: false,
+            is_reported: false,
             news: false,
             powers: [0.0; 2],
             lingering: 0.0,
@@ -146,7 +146,7 @@ impl EchoGuard {
         }
     }
 
-    /// Returns the voice activity after the removal of echo: running speech, floor and level.
+    /// Returns the voice activity after the removal of echo: running speech, noise floor and level.
     pub fn vad(&self) -> &VoiceActivity {
         &self.vad
     }
@@ -166,7 +166,7 @@ impl EchoGuard {
 
     /// Figures of the path, once it is proven.
     pub fn figures(&self) -> Option<EchoFigures> {
-        let lag = self.lag.filter(|_| self.told)?;
+        let lag = self.lag.filter(|_| self.is_reported)?;
         let delay_ms = (lag - AHEAD + self.path.peak() as Sample) as f64 / PER_MS as f64;
         let [echo, sent] = self.powers;
         Some(EchoFigures { delay_ms, erl_db: 10.0 * (sent.max(1.0) / echo.max(1.0)).log10() })
@@ -241,7 +241,7 @@ impl EchoGuard {
             }
             None if self.vad.speaking() && end >= self.next_look => {
                 self.next_look = end + self.pause;
-                self.pause = if self.told { AGAIN } else { (self.pause * 2).min(SELDOM) };
+                self.pause = if self.is_reported { AGAIN } else { (self.pause * 2).min(SELDOM) };
                 if self.look(end) {
                     let spoken_to = self.alone_since(end);
                     self.vad.cut_back(spoken_to.max(self.onset + BLOCK as Sample));
@@ -296,7 +296,7 @@ impl EchoGuard {
 
     /// Adapts the path, and counts whether it still predicts the echo.
     fn learn(&mut self, sent: &[f32; FRAME + TAPS - 1], heard: &[f32; FRAME], left: f32, echo: f32) {
-        if left < (if self.told { LEARN_PROVEN } else { LEARN }) * mean_power(heard) {
+        if left < (if self.is_reported { LEARN_PROVEN } else { LEARN }) * mean_power(heard) {
             self.path.add(sent, heard);
             self.proof = (self.proof + 1).min(MOST_PROVEN);
             if self.proof % 4 == 0 || self.proof == MOST_PROVEN {
@@ -304,10 +304,10 @@ impl EchoGuard {
             }
             self.powers[0] += f64::from(echo) * 1e6;
             self.powers[1] += f64::from(mean_power(&sent[TAPS - 1 - AHEAD as usize..][..FRAME])) * 1e6;
-            if self.proof >= PROVEN && !self.told {
-                (self.told, self.news) = (true, true);
+            if self.proof >= PROVEN && !self.is_reported {
+                (self.is_reported, self.news) = (true, true);
             }
-        } else if !self.told {
+        } else if !self.is_reported {
             self.proof -= 1;
             if self.proof < -2 {
                 self.lag = None;
@@ -328,7 +328,7 @@ impl EchoGuard {
         self.fruitless = 0;
         *self.path = path;
         self.lag = Some(lag);
-        if !self.told {
+        if !self.is_reported {
             (self.proof, self.powers) = (0, [0.0; 2]);
         }
         true

@@ -253,11 +253,11 @@ impl Leg {
         }
     }
 
-    /// Returns the next 20 ms of received audio, written into `room`.
-    pub fn listen<'a>(&mut self, now: Time, room: &'a mut Scratch) -> HeardFrame<'a> {
+    /// Returns the next 20 ms of received audio, written into `scratch`.
+    pub fn listen<'a>(&mut self, now: Time, scratch: &'a mut Scratch) -> HeardFrame<'a> {
         match self {
-            Leg::Rtp(leg) => leg.listen(now, room),
-            Leg::Pcm(leg) => leg.listen(now, room),
+            Leg::Rtp(leg) => leg.listen(now, scratch),
+            Leg::Pcm(leg) => leg.listen(now, scratch),
         }
     }
 
@@ -278,7 +278,7 @@ impl Leg {
         }
     }
 
-    /// Returns the number of packets, or pieces of audio, that came and were dropped for lack of room.
+    /// Returns the number of packets, or pieces of audio, that came and were dropped for lack of space.
     pub fn overflow_count(&self) -> u64 {
         match self {
             Leg::Rtp(leg) => leg.overflow_count(),

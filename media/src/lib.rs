@@ -34,6 +34,8 @@ pub mod mixer;
 
 pub mod noise;
 
+pub mod numerals;
+
 pub mod vocal_tic;
 
 pub mod impair;
@@ -41,6 +43,8 @@ pub mod impair;
 pub mod netem;
 
 pub mod connection;
+
+pub mod rendition;
 
 pub mod detected_language;
 pub mod dtmf;

@@ -150,7 +150,7 @@ pub struct LineTones {
     /// Bursts that are over, the latest last.
     bursts: [Option<Burst>; BURSTS],
     /// Kind and frequency that were reported last: one tone is reported once while it goes on.
-    told: Option<(LineToneKind, f64)>,
+    reported: Option<(LineToneKind, f64)>,
     /// True while the last burst may still turn out to be a beep.
     may_beep: bool,
     /// Sound that was no tone, as a greeting is.
@@ -270,11 +270,11 @@ impl LineTones {
     /// Returns the tone unless it is the one that was reported last; a beep is always reported.
     fn tell(&mut self, kind: LineToneKind, bursts: &[Burst]) -> Option<LineTone> {
         let first = bursts.first()?;
-        let known = self.told.is_some_and(|(told, hz)| told == kind && first.is_like(hz));
+        let known = self.reported.is_some_and(|(reported, hz)| reported == kind && first.is_like(hz));
         if known && kind != LineToneKind::Beep {
             return None;
         }
-        self.told = Some((kind, first.hz));
+        self.reported = Some((kind, first.hz));
         let mut cadence_ms = Vec::new();
         for (at, burst) in bursts.iter().enumerate() {
             if at > 0 {
@@ -412,9 +412,9 @@ mod tests {
     #[test]
     fn a_beep_is_told_once_it_stands_alone_with_its_place_and_length() {
         for (hz, ms) in [(440.0, 400u32), (1000.0, 250), (1400.0, 1000), (2100.0, 150)] {
-            let told = play(&speech()[..16_000 * 4], &[silence(1000), (hz, 0.0, ms), silence(1500)]);
-            assert_eq!(told.len(), 1, "{hz} Hz for {ms} ms: {told:?}");
-            let beep = &told[0];
+            let tones = play(&speech()[..16_000 * 4], &[silence(1000), (hz, 0.0, ms), silence(1500)]);
+            assert_eq!(tones.len(), 1, "{hz} Hz for {ms} ms: {tones:?}");
+            let beep = &tones[0];
             assert_eq!(beep.kind, LineToneKind::Beep);
             assert!((beep.hz - hz).abs() < 0.02 * hz, "{beep:?}");
             assert!((beep.from / PER_MS - 5000).abs() <= 20, "{beep:?}");

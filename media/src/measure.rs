@@ -16,7 +16,7 @@ pub use pitch::{pitch_hz, pitch_variability};
 pub use probes::{Counted, Probe, ProbeTimes, asides};
 pub use reverb::reverb_s;
 pub use sound::{Channel, Sound, sound};
-pub use turn::{Turn, turns, turns_after};
+pub use turn::{SpokenTurn, turns, turns_after};
 pub use yielding::{WholeTurn, YieldTimes, whole_turns};
 
 use serde::Serialize;
@@ -392,10 +392,10 @@ fn unheard(texts: &[Text]) -> Vec<Span> {
 }
 
 /// Returns the mean number of words, without turns that hold words which are not known.
-fn words_per_turn<'t>(turns: impl Iterator<Item = &'t Turn>, texts: &[Text]) -> Option<f64> {
+fn words_per_turn<'t>(turns: impl Iterator<Item = &'t SpokenTurn>, texts: &[Text]) -> Option<f64> {
     let unheard = unheard(texts);
     let holds_unheard = |span: &Span| unheard.iter().any(|unheard| unheard.overlap(*span) > 0);
-    let (left_out, turns): (Vec<Span>, Vec<Span>) = turns.map(Turn::span).partition(holds_unheard);
+    let (left_out, turns): (Vec<Span>, Vec<Span>) = turns.map(SpokenTurn::span).partition(holds_unheard);
     let counts = |text: &&Text| !left_out.iter().any(|turn| turn.overlap(text.span) > 0);
     let said: usize = texts.iter().filter(counts).filter_map(|text| text.words).sum();
     ratio(said as f64, turns.len() as f64)

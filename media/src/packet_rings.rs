@@ -1,7 +1,7 @@
 //! RTP packets between a call and the task of its channel, where the media thread has no socket of its own: a bounded
 //! ring in each direction, without locks.
 //!
-//! Each ring holds 320 ms of packets of 20 ms. A packet that finds no room is dropped and counted, as a network would.
+//! Each ring holds 320 ms of packets of 20 ms. A packet that does not fit is dropped and counted, as a network would.
 
 use std::task::Waker;
 
@@ -89,7 +89,7 @@ pub fn packet_rings(task: Waker) -> (PacketRings, PacketPeer) {
 
 impl PacketPeer {
     /// True when the call takes another packet now.
-    pub fn has_room(&self) -> bool {
+    pub fn has_space(&self) -> bool {
         !self.to_call.is_full()
     }
 

@@ -19,12 +19,12 @@ pub fn to_bytes(pcm: &[i16]) -> Vec<u8> {
     bytes
 }
 
-/// Writes samples as bytes, as many as both slices have room for.
+/// Writes samples as bytes, as many as both slices have space for.
 pub fn write_bytes(to: &mut [u8], pcm: &[i16]) {
     to.as_chunks_mut().0.iter_mut().zip(pcm).for_each(|(bytes, sample)| *bytes = sample.to_le_bytes());
 }
 
-/// Writes the samples of two channels as interleaved bytes, as many as all three slices have room for.
+/// Writes the samples of two channels as interleaved bytes, as many as all three slices have space for.
 pub fn write_interleaved(to: &mut [u8], first: &[i16], second: &[i16]) {
     for (bytes, (first, second)) in to.as_chunks_mut().0.iter_mut().zip(first.iter().zip(second)) {
         let ([a, b], [c, d]) = (first.to_le_bytes(), second.to_le_bytes());

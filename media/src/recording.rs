@@ -47,8 +47,8 @@ impl Layout {
 pub fn wav_header(layout: Layout, samples: u64) -> [u8; WAV_HEADER] {
     const COMMENT: u32 = 40;
     let align = layout.channels() * 2;
-    let room = u64::from(u32::MAX) - WAV_HEADER as u64;
-    let data = samples.saturating_mul(u64::from(align)).min(room - room % u64::from(align)) as u32;
+    let space = u64::from(u32::MAX) - WAV_HEADER as u64;
+    let data = samples.saturating_mul(u64::from(align)).min(space - space % u64::from(align)) as u32;
     let mut chunk = [0; WAV_HEADER - HEADER_BYTES];
     let comment = layout.comment().as_bytes();
     let parts: [&[u8]; 5] = [b"LIST", &(4 + 8 + COMMENT).to_le_bytes(), b"INFOICMT", &COMMENT.to_le_bytes(), comment];
@@ -105,7 +105,7 @@ impl Window {
         }
         let kept = &pcm[(from - position) as usize..(to - position) as usize];
         self.silence_up_to(from);
-        let [head, tail] = self.room(from, kept.len());
+        let [head, tail] = self.pieces_at(from, kept.len());
         let (first, rest) = kept.split_at(head.len());
         head.copy_from_slice(first);
         tail.copy_from_slice(rest);
@@ -139,7 +139,7 @@ impl Window {
     }
 
     /// Returns the slots of `count` samples from `from` on, in the one or two pieces in which they lie.
-    fn room(&mut self, from: Sample, count: usize) -> [&mut [i16]; 2] {
+    fn pieces_at(&mut self, from: Sample, count: usize) -> [&mut [i16]; 2] {
         let begin = from as usize % HELD;
         let head = count.min(HELD - begin);
         let (front, back) = self.ring.split_at_mut(begin);
@@ -149,7 +149,7 @@ impl Window {
     /// Fills positions before `to` that were never written with silence.
     fn silence_up_to(&mut self, to: Sample) {
         if self.filled < to {
-            self.room(self.filled, (to - self.filled) as usize).into_iter().for_each(|piece| piece.fill(0));
+            self.pieces_at(self.filled, (to - self.filled) as usize).into_iter().for_each(|piece| piece.fill(0));
             self.filled = to;
         }
     }

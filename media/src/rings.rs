@@ -89,9 +89,9 @@ pub struct FrameRings {
     to_call: Consumer<ToCall>,
     from_call: Producer<FromCall>,
     heard: Arc<AtomicU64>,
-    /// Number of frames that found no room, because the other end did not take them in time.
+    /// Number of frames that did not fit, because the other end did not take them in time.
     dropped: u64,
-    /// True while [`FromCall::Clear`] waits for room.
+    /// True while [`FromCall::Clear`] waits for space.
     clear_waits: bool,
 }
 
@@ -116,8 +116,8 @@ impl FrameRings {
 
     /// Hands a frame that was to be sent at `due` to the other end.
     pub fn send(&mut self, from: Sample, due: Time, pcm: &[i16]) {
-        let has_room = self.from_call.slots() > FOR_NOTES;
-        if has_room {
+        let has_space = self.from_call.slots() > FOR_NOTES;
+        if has_space {
             self.push(FromCall::Frame { from, due, piece: Piece::new(pcm) });
         } else {
             self.dropped += 1;
@@ -132,7 +132,7 @@ impl FrameRings {
         let _ = self.from_call.push(FromCall::Utterance { at, begins });
     }
 
-    /// Tells the other end to drop frames that have not been sent yet; where the ring is full, as soon as it has room.
+    /// Tells the other end to drop frames that have not been sent yet; where the ring is full, as soon as it has space.
     pub fn clear(&mut self) {
         self.clear_waits = self.from_call.push(FromCall::Clear).is_err();
     }
@@ -164,7 +164,7 @@ pub struct FramePeer {
     overflowed: u64,
     /// Most samples of 16 kHz on their way to the call, where the other side holds its audio back.
     most: Option<u64>,
-    /// True while [`ToCall::Clear`] waits for room; audio that came later waits behind it.
+    /// True while [`ToCall::Clear`] waits for space; audio that came later waits behind it.
     clear_waits: bool,
 }
 
@@ -194,8 +194,8 @@ impl FramePeer {
     /// Takes audio of the other side that arrived at `arrived`. Returns false when the backlog is full and the newest
     /// part of it was dropped.
     pub fn receive(&mut self, arrived: Time, pcm: &[i16]) -> bool {
-        let room = (BACKLOG_S * self.rate_hz as usize).saturating_sub(self.waiting);
-        let kept = pcm.len().min(room);
+        let space = (BACKLOG_S * self.rate_hz as usize).saturating_sub(self.waiting);
+        let kept = pcm.len().min(space);
         for piece in pcm[..kept].chunks(self.rate_hz as usize / 50) {
             self.backlog.push_back((arrived, Piece::new(piece)));
         }
@@ -242,7 +242,7 @@ impl FramePeer {
     }
 
     /// Drops all audio that was not heard yet. Returns false when the call cannot be told at the moment: it is told as
-    /// soon as there is room, before audio that comes later.
+    /// soon as there is space, before audio that comes later.
     pub fn clear(&mut self) -> bool {
         self.taken -= self.waiting as u64;
         self.waiting = 0;
@@ -315,7 +315,7 @@ mod tests {
     fn a_backlog_holds_a_minute_and_loses_the_newest() {
         let (mut rings, mut peer) = pair(16_000);
         assert!(peer.receive(Time(1), &vec![1; 16_000 * 60]));
-        assert!(!peer.receive(Time(2), &vec![2; 16_000]), "400 ms of a second find room");
+        assert!(!peer.receive(Time(2), &vec![2; 16_000]), "400 ms of a second fit");
         assert_eq!((peer.overflow_count(), peer.end()), (1, 16_000 * 60 + 6400));
         assert!(peer.clear());
         assert_eq!(peer.end(), 6400);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn audio_waits_behind_a_clear_that_finds_no_room() {
+    fn audio_waits_behind_a_clear_that_does_not_fit() {
         let (mut rings, mut peer) = pair(16_000);
         assert!(peer.receive(Time(1), &[1; 16_000]));
         assert!((0..FOR_CLEARING).all(|_| peer.clear()));
@@ -373,7 +373,7 @@ mod tests {
         let last: Vec<FromCall> = std::iter::from_fn(|| peer.next_message()).collect();
         assert!(
             last.len() == 21 && matches!(last[19..], [FromCall::Clear, FromCall::Utterance { at: 8000, begins: true }]),
-            "messages find room where frames find none"
+            "messages fit where frames do not"
         );
         assert_eq!(rings.lost_frames(), 6);
     }

@@ -10,6 +10,11 @@
 //! The first 500 ms of a channel that was never quiet are speech also where the detector alone says so (0.75 in three
 //! of five frames). A word that began before the channel is as steady as noise.
 //!
+//! A voice 15 dB above the noise is speech there whatever that network says, where the neural detector is sure of it.
+//! The network knows each band by its distance from the recent mean. A person who speaks for a long time becomes that
+//! mean. Of speech at length over white noise, 33 to 83 % was found without this, and 91 to 97 % with it. In babble
+//! nothing changed. The noise is the lowest floor of the last seconds: in a room speech lifts the floor by 10 dB.
+//!
 //! Speech 24 dB above the noise begins and ends where something stands out of it. The network alone set edges 20 to 60
 //! ms apart with and without an echo.
 //!
@@ -23,9 +28,10 @@
 mod blocks;
 mod detector;
 mod first_word;
-mod floor;
 mod foreground_net;
 mod lookback;
+mod lowest_floor;
+mod noise_floor;
 pub(crate) mod percentiles;
 mod steady;
 pub(crate) mod tone;
@@ -35,9 +41,10 @@ mod without_tones;
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use blocks::{Block, Blocks, HISTORY};
 use detector::Detector;
-use floor::{Floor, LOWEST_DBOV, QUIET_DBOV};
 use foreground_net::ForegroundNet;
 use lookback::{Lookback, MARKS};
+use lowest_floor::LowestFloor;
+use noise_floor::{LOWEST_DBOV, NoiseFloor, QUIET_DBOV};
 use steady::Steady;
 use tone_run::ToneRun;
 
@@ -66,7 +73,7 @@ const SCORE: f32 = 0.5;
 /// Score in noise below which, and above 1 less which, scores are not distinguished.
 const LEAST_SCORE: f32 = 0.01;
 
-/// Distance below the floor, in dB, at which a level in noise shows that the floor had climbed into speech.
+/// Distance below the noise floor, in dB, at which a level in noise shows that it had climbed into speech.
 const UNDER_DB: f32 = 3.0;
 
 /// Score, and level above the gate, of which one voting frame needs one before an onset is reported. Murmur rarely gets
@@ -139,12 +146,12 @@ const FIRST_WORD_BLOCKS: usize = 300;
 pub enum Edge {
     /// Speech has begun, at an onset that lies in the past.
     Started {
-        /// First sample of the first 10 ms that stand above the floor.
+        /// First sample of the first 10 ms that stand above the noise floor.
         onset: Sample,
     },
     /// Speech has ended, at an end that lies in the past.
     Ended {
-        /// One past the last sample of the last 10 ms that stand above the floor.
+        /// One past the last sample of the last 10 ms that stand above the noise floor.
         end: Sample,
     },
 }
@@ -155,12 +162,13 @@ pub type Edges = Option<Edge>;
 /// Detector of speech in one channel. Allocates nothing after [`VoiceActivity::new`].
 pub struct VoiceActivity {
     detector: Box<Detector>,
-    floor: Floor,
+    noise_floor: NoiseFloor,
     /// Network that decides, with `lookback`, while noise lies under the channel.
     foreground_net: Box<ForegroundNet>,
     lookback: Lookback,
     /// True once they have taken a frame.
     noisy: bool,
+    lowest_floor: LowestFloor,
     /// Samples that the detector has not seen yet, windows aligned to the channel's beginning.
     pending: [i16; WINDOW * (LOOK_BACK + 3)],
     held: usize,
@@ -218,10 +226,11 @@ impl VoiceActivity {
     pub fn new() -> VoiceActivity {
         VoiceActivity {
             detector: Box::new(Detector::new()),
-            floor: Floor::new(),
+            noise_floor: NoiseFloor::new(),
             foreground_net: Box::new(ForegroundNet::new()),
             lookback: Lookback::new(&MARKS),
             noisy: false,
+            lowest_floor: LowestFloor::new(),
             pending: [0; WINDOW * (LOOK_BACK + 3)],
             held: 0,
             awake: 0,
@@ -261,7 +270,7 @@ impl VoiceActivity {
     }
 
     /// Takes a frame as [`VoiceActivity::push`] does, after this side's own echo was removed from `pcm`. A block (10
-    /// ms) that is `masked` held nothing else: it is silence, and cannot raise the floor.
+    /// ms) that is `masked` held nothing else: it is silence, and cannot raise the noise floor.
     pub fn push_beside(&mut self, pcm: &Frame, from: Sample, masked: [bool; 2]) -> Edges {
         let missing = self.next.map_or(0, |next| from.saturating_sub(next));
         if missing < 0 {
@@ -277,7 +286,7 @@ impl VoiceActivity {
         self.measure(pcm, from, masked, tone);
         let (score, is_tone) = self.judge(pcm);
         self.doubt(pcm, score, from);
-        let quiet = self.floor.quiet() && self.floor.has_levels();
+        let quiet = self.noise_floor.quiet() && self.noise_floor.has_levels();
         let found_quiet = quiet && !self.was_quiet;
         self.was_quiet |= quiet;
         if found_quiet && self.measured <= HISTORY {
@@ -288,11 +297,12 @@ impl VoiceActivity {
             self.sure = self.votes;
         }
         self.known |= quiet || self.measured > UNKNOWN;
-        self.first_word &= !self.floor.quiet() && self.measured <= FIRST_WORD_BLOCKS;
-        let edge = if self.floor.quiet() {
+        self.first_word &= !self.noise_floor.quiet() && self.measured <= FIRST_WORD_BLOCKS;
+        let edge = if self.noise_floor.quiet() {
             if std::mem::take(&mut self.noisy) {
                 self.foreground_net.forget();
                 self.lookback.forget();
+                self.lowest_floor = LowestFloor::new();
             }
             self.hear_in_quiet(score, is_tone, from)
         } else {
@@ -326,12 +336,14 @@ impl VoiceActivity {
     /// Decides a frame in noise by the network, at once and in later judgements.
     fn hear_in_noise(&mut self, score: f32, is_tone: bool, from: Sample) -> Edges {
         let score = score.clamp(LEAST_SCORE, 1.0 - LEAST_SCORE);
-        let above_db = self.louder_dbov.map_or(f32::MIN, |level_dbov| level_dbov - self.floor.floor_dbov());
-        let odds = self.foreground_net.push(&self.detector.latest, (score / (1.0 - score)).ln(), above_db);
+        let above_db = self.louder_dbov.map_or(f32::MIN, |level_dbov| level_dbov - self.noise_floor.floor_dbov());
+        self.lowest_floor.push(self.noise_floor.floor_dbov());
+        let score_odds = (score / (1.0 - score)).ln();
+        let odds = self.foreground_net.push(&self.detector.latest, score_odds, above_db);
         let blocks = [0, 1].map(|back| self.blocks.ago(back));
         let loud_to = blocks.iter().find(|block| block.loud).map(|block| block.from + BLOCK as Sample);
-        // A tone is no speech, nor is what lies below the noise, whatever the network says.
-        self.lookback.push(from, loud_to, above_db, &odds, is_tone || above_db < -UNDER_DB);
+        let sure = self.is_surely_speech(score_odds, above_db, is_tone);
+        self.lookback.push(from, loud_to, above_db, &odds, sure);
         if self.known {
             self.cast(odds[0] > 0.0, false);
         } else {
@@ -415,7 +427,7 @@ impl VoiceActivity {
     /// Returns the noise floor, dBov: 10th percentile of the last 3 s, the 2nd in a quiet channel; -96 before the first
     /// frame.
     pub fn floor_dbov(&self) -> f32 {
-        self.floor.floor_dbov()
+        self.noise_floor.floor_dbov()
     }
 
     /// Returns the level of the last frame, dBov; -96 is digital silence.
@@ -423,7 +435,8 @@ impl VoiceActivity {
         self.level_dbov
     }
 
-    /// Measures the levels of the frame's two blocks against the floor; the first `tone` samples tell nothing of it.
+    /// Measures the levels of the frame's two blocks against the noise floor; the first `tone` samples tell nothing of
+    /// it.
     fn measure(&mut self, pcm: &Frame, from: Sample, masked: [bool; 2], tone: usize) {
         // The rest of a block in which a tone ends is as loud as it is.
         let rest = |n: usize| (tone.saturating_sub(n * BLOCK) % BLOCK).min(BLOCK - 1);
@@ -434,10 +447,10 @@ impl VoiceActivity {
             if n * BLOCK < tone || (self.measured < FIRST && level <= QUIET_DBOV) {
                 continue;
             }
-            self.floor.push(if masked { level.min(self.floor.floor_dbov()) } else { level });
+            self.noise_floor.push(if masked { level.min(self.noise_floor.floor_dbov()) } else { level });
         }
-        self.floor.settle();
-        let gate = LEAST_DBOV.max(self.floor.floor_dbov() + self.floor.margin_db());
+        self.noise_floor.settle();
+        let gate = LEAST_DBOV.max(self.noise_floor.floor_dbov() + self.noise_floor.margin_db());
         let left: [Option<f32>; 2] = std::array::from_fn(|n| (!masked[n]).then_some(levels[n]));
         self.blocks.push(from, [0, 1].map(|n| (left[n].is_some_and(|level| level > gate), levels[n])));
         self.measured += (0..2).filter(|n| n * BLOCK >= tone).count();
@@ -452,8 +465,11 @@ impl VoiceActivity {
         let open = self.above_db > 0.0;
         self.pending[self.held..self.held + FRAME].copy_from_slice(pcm);
         self.held += FRAME;
-        self.awake =
-            if open || !self.floor.quiet() || self.never_sleeps { AWAKE_FRAMES } else { self.awake.saturating_sub(1) };
+        self.awake = if open || !self.noise_floor.quiet() || self.never_sleeps {
+            AWAKE_FRAMES
+        } else {
+            self.awake.saturating_sub(1)
+        };
         let rests = self.rests();
         let windows = self.held / WINDOW;
         let mut score = 0f32;
@@ -479,30 +495,30 @@ impl VoiceActivity {
     fn doubt(&mut self, pcm: &Frame, score: f32, from: Sample) {
         let doubted = self.above_db > 0.0 && score <= SCORE && !self.rests();
         self.doubts = (self.doubts << 1 | u32::from(doubted)) & ((1 << STEP) - 1);
-        if !self.floor.quiet() {
+        if !self.noise_floor.quiet() {
             return;
         }
         let blocks = STEP as usize * FRAME / BLOCK;
-        let doubted = self.doubts.count_ones() >= STEP_DOUBTS && self.floor.unquiet() >= blocks;
-        if self.steady.push(pcm, &self.floor) || doubted {
-            let began = from + FRAME as Sample - (self.floor.unquiet() * BLOCK) as Sample;
+        let doubted = self.doubts.count_ones() >= STEP_DOUBTS && self.noise_floor.unquiet() >= blocks;
+        if self.steady.push(pcm, &self.noise_floor) || doubted {
+            let began = from + FRAME as Sample - (self.noise_floor.unquiet() * BLOCK) as Sample;
             if self.onset >= began {
                 self.speech = self.speech.map(|end| end.min(self.onset + FRAME as Sample));
             }
-            self.floor.forget_before(blocks);
-            self.floor.settle();
+            self.noise_floor.forget_before(blocks);
+            self.noise_floor.settle();
         }
     }
 
     /// True when speech goes on without the detector: it was there a moment ago, and nothing was quiet since.
     fn rests(&self) -> bool {
-        self.rest > 0 && self.above_db > 0.0 && self.floor.quiet() && !self.never_sleeps
+        self.rest > 0 && self.above_db > 0.0 && self.noise_floor.quiet() && !self.never_sleeps
     }
 
     /// Returns the beginning and end of the loud audio up to the frame that begins at `from`.
     fn loud_to_now(&self, from: Sample) -> Option<(Sample, Sample)> {
         let first_vote = 2 * (VOTERS.min(32 - self.votes.leading_zeros()) as usize);
-        // A channel that began with speech has shown no floor yet that the speech could stand above.
+        // A channel that began with speech has shown no noise floor yet that the speech could stand above.
         let first = self.measured < UNKNOWN;
         let top = if first { self.top_dbov() } else { f32::MAX };
         let block = |back: usize| {

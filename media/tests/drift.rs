@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Ears, Input, Limits, MediaChannel, Opening, Output, Sent, Signal, TICK, TurnSpec,
+    Call, CallSpec, Ears, Input, Limits, MediaChannel, Opening, Output, Sent, Signal, TICK, TurnRules,
 };
 use ringer_media::codec::Codec;
 use ringer_media::frame::{FRAME, Frame};
@@ -28,7 +28,7 @@ fn apart(ppm: i64) -> (i64, i64) {
     let hour = Limits { max_duration_ms: None, ..Limits::default() };
     let mut call = Call::new(CallSpec {
         opening: Opening::Listen { open_after_ms: None },
-        turn: TurnSpec { silence_timeout_ms: u32::MAX, ..TurnSpec::default() },
+        turn: TurnRules { silence_timeout_ms: u32::MAX, ..TurnRules::default() },
         limits: hour,
         ears: Ears { text: false, voice_activity: false, dtmf: false, whole: false },
         ..CallSpec::default()

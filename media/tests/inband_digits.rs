@@ -44,8 +44,8 @@ impl Line {
         self.near.send(self.now, frame);
         let packet = self.near.packet().expect("one a tick");
         self.far.receive(self.now, packet);
-        let mut room = Scratch::default();
-        let heard = self.far.listen(self.now, &mut room);
+        let mut scratch = Scratch::default();
+        let heard = self.far.listen(self.now, &mut scratch);
         let Detected::Digit { digit, from, .. } = self.detector.push(heard.narrow, heard.position)?;
         Some((digit, from))
     }

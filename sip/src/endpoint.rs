@@ -19,6 +19,7 @@ use crate::header::Via;
 use crate::hop::Hop;
 use crate::ids::{CallKey, Ids, TransactionKey};
 use crate::message::{Message, Method, Request, Response};
+use crate::messaging::Texts;
 use crate::parse::parse;
 use crate::text::split_quoted;
 use crate::time::Time;
@@ -93,6 +94,7 @@ pub struct Endpoint {
     is_stranger: bool,
     /// Number of server transactions that strangers began.
     strangers: usize,
+    pub(crate) texts: Texts,
 }
 
 impl Endpoint {
@@ -113,6 +115,7 @@ impl Endpoint {
             seen: Vec::new(),
             is_stranger: false,
             strangers: 0,
+            texts: Texts::default(),
         }
     }
 
@@ -187,9 +190,14 @@ impl Endpoint {
         self.out.push_back(Output::Send { to, bytes, request: Some(key.clone()) });
     }
 
-    pub(crate) fn insert_call(&mut self, call: Call) -> CallKey {
+    /// Returns a name that no call or text has had.
+    pub(crate) fn new_key(&mut self) -> CallKey {
         self.last_call += 1;
-        let key = CallKey(self.last_call);
+        CallKey(self.last_call)
+    }
+
+    pub(crate) fn insert_call(&mut self, call: Call) -> CallKey {
+        let key = self.new_key();
         self.by_call_id.entry(call.call_id.clone()).or_default().push(key);
         self.calls.insert(key, call);
         key
@@ -312,6 +320,7 @@ impl Endpoint {
             }
             Method::Invite => self.incoming(now, key, request, from),
             Method::Options => self.reply(now, key, 200, "", &CAPABILITIES),
+            Method::Message => self.text_received(now, key, request, from),
             Method::Bye | Method::Notify | Method::Update | Method::Info | Method::Refer | Method::Prack => {
                 self.reply(now, key, 481, "", &[]);
             }
@@ -358,6 +367,7 @@ impl Endpoint {
                 Method::Info => self.info_response(now, call, &key, &response),
                 Method::Update => self.change_response(now, call, &key, &response),
                 Method::Prack => self.prack_response(now, call, &key, &response),
+                Method::Message => self.text_response(now, call, &response),
                 _ => {}
             }
         }

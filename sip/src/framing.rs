@@ -293,24 +293,24 @@ mod tests {
 
     /// Returns all units of `bytes`, given in pieces of this size, in a word each; an error ends it.
     fn frames(opened: Opened, bytes: &[u8], size: usize) -> Vec<String> {
-        let (mut framer, mut told) = (Framer::new(opened), Vec::new());
+        let (mut framer, mut read) = (Framer::new(opened), Vec::new());
         for (at, piece) in bytes.chunks(size.max(1)).enumerate() {
             framer.receive(Time(at as u64), piece);
             loop {
                 match framer.poll() {
                     Ok(None) => break,
-                    Ok(Some(Frame::Message(bytes))) => told.push(String::from_utf8_lossy(&bytes).into_owned()),
-                    Ok(Some(frame)) => told.push(format!("{frame:?}")),
+                    Ok(Some(Frame::Message(bytes))) => read.push(String::from_utf8_lossy(&bytes).into_owned()),
+                    Ok(Some(frame)) => read.push(format!("{frame:?}")),
                     Err(error) => {
-                        told.push(format!("{error:?}"));
+                        read.push(format!("{error:?}"));
                         assert_eq!(framer.poll(), Err(error), "it stays");
                         assert_eq!(framer.waiting_since(), None);
-                        return told;
+                        return read;
                     }
                 }
             }
         }
-        told
+        read
     }
 
     fn check(bytes: &str, expect: &[&str]) {

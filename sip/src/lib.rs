@@ -11,7 +11,8 @@
 //!
 //! From the bottom up: [`parse`], [`header`] and [`message`] (RFC 3261 7 and 25), [`uri`] (19), `transaction` (17, RFC
 //! 6026), `dialog` (12), [`hop`] (transports and connections), `call` (state and events of a call), [`endpoint`] (which
-//! request goes where), [`useragent`] (the rules of a call: 8, 9, 13, 15), [`registration`] (lines to providers).
+//! request goes where), [`useragent`] (the rules of a call: 8, 9, 13, 15), [`messaging`] (texts outside of calls),
+//! [`registration`] (lines to providers).
 //! Beside them: [`auth`] (RFC 7616, 8760) and [`sdp`] (RFC 8866, 3264). Bytes from the network never panic and never
 //! grow anything without a limit.
 //!
@@ -52,6 +53,7 @@ pub mod header;
 pub mod hop;
 mod ids;
 pub mod message;
+pub mod messaging;
 mod method;
 pub mod parse;
 pub mod registration;

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+pub(crate) use self::errand::retry_after;
 pub use self::errand::route;
 use self::errand::{Errand, Reply};
 use self::register::{Registration, contact_uri, contacts};
@@ -560,6 +561,6 @@ fn part(ids: &mut Ids, whole: Duration) -> Duration {
 }
 
 /// Returns the status of a response as it is told to a person.
-fn status_text(response: &Response) -> String {
+pub(crate) fn status_text(response: &Response) -> String {
     format!("{} {}", response.code, response.reason).trim_end().to_owned()
 }

@@ -11,6 +11,7 @@ mod failover;
 mod garbage;
 mod login;
 mod media;
+mod messages;
 mod notices;
 mod prack;
 mod races;

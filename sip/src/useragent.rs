@@ -5,6 +5,7 @@
 //! places calls, `answerer` takes them, `prack` makes provisional responses reliable (RFC 3262), `offer` is for an
 //! INVITE without an offer. Parts that both sides share once a dialog exists: `indialog`, `change` (re-INVITE, UPDATE),
 //! `timers` (RFC 4028), `transfer`, `digits`, `login`, `notice`, and `connection` for the connections in use.
+//! `messages` has texts outside of calls (RFC 3428).
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ mod connection;
 mod digits;
 mod indialog;
 mod login;
+mod messages;
 mod notice;
 mod offer;
 mod prack;

@@ -1,6 +1,12 @@
-//! Speech by neural networks, in this process: words from audio ([`whisper`]) and audio from words ([`piper`]). Models
-//! are folders of files of other projects. Opens no socket, reads no clock, starts no thread of its own accord.
+//! Speech by neural networks, in this process: words from audio ([`whisper`]) and audio from words ([`piper`],
+//! [`kokoro`]). Models are folders of files of other projects. Opens no socket, reads no clock, starts no thread of its
+//! own accord.
 
+pub mod clauses;
+pub mod kokoro;
+mod network;
+mod onnx;
+pub mod phonemes;
 pub mod piper;
 mod weights;
 pub mod whisper;

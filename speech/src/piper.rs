@@ -1,24 +1,19 @@
 //! Audio from words: Piper voices. A voice is `X.onnx` with `X.onnx.json`; phonemes come from libespeak-ng, which is
 //! opened at run time. Random values of a voice come from the caller's seed: the same seed gives the same samples.
 
-mod clauses;
 mod graph;
-mod phonemes;
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use parking_lot::Mutex;
-use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool};
-use rten_tensor::prelude::*;
-use rten_tensor::{NdTensor, Tensor};
+use rten::NodeId;
+use rten_tensor::NdTensor;
 use serde_json::Value;
+use unicode_normalization::UnicodeNormalization;
 
-pub use self::clauses::{Clause, GoesOn, clauses};
-pub use self::phonemes::is_installed as phonemes_are_installed;
-use crate::{Unusable, unusable};
+use crate::clauses::Clause;
+use crate::network::Network;
+use crate::{Unusable, phonemes, unusable};
 
 /// Largest file of a voice: 512 MiB.
 const VOICE_BYTES_MAX: u64 = 512 << 20;
@@ -36,7 +31,7 @@ const DRAWS_EACH: usize = 192;
 pub struct PiperVoice {
     name: String,
     path: PathBuf,
-    model: Model,
+    network: Network,
     inputs: Inputs,
     output: NodeId,
     rate_hz: u32,
@@ -48,8 +43,6 @@ pub struct PiperVoice {
     scales: [f32; 3],
     /// Names with their numbers; empty for a voice of one speaker.
     speakers: Vec<(String, i32)>,
-    /// Thread pools of one thread each that are not in use.
-    idle: Mutex<Vec<Arc<ThreadPool>>>,
 }
 
 struct Inputs {
@@ -98,13 +91,8 @@ impl PiperVoice {
         }
         let file = std::fs::read(path).map_err(|cause| of(cause.to_string()))?;
         let file = graph::with_noise_from_outside(&file).map_err(|why| of(why.0))?;
-        // The runtime's reader is another's: what it does not foresee must not end this process.
-        let load = || ModelOptions::with_all_ops().prepack_weights(true).load(file);
-        let model = match catch_unwind(AssertUnwindSafe(load)) {
-            Ok(loaded) => loaded.map_err(|cause| of(format!("the network cannot be used: {cause}")))?,
-            Err(_) => return Err(of("the network cannot be used: it is broken".to_owned())),
-        };
-        let node = |name: &str| model.find_node(name);
+        let network = Network::load(file).map_err(|why| of(why.0))?;
+        let node = |name: &str| network.find(name);
         let need = |name: &str| node(name).ok_or_else(|| of(format!("it is no Piper voice: it has no {name}")));
         let inputs = Inputs {
             ids: need("input")?,
@@ -125,10 +113,9 @@ impl PiperVoice {
             rate_hz: settings.rate_hz,
             speakers: settings.speakers,
             path: path.to_owned(),
-            model,
+            network,
             inputs,
             output,
-            idle: Mutex::default(),
         })
     }
 
@@ -181,16 +168,8 @@ impl PiperVoice {
             let draws = graph::SPACING + steps * DRAWS_EACH;
             inputs.push((noise, NdTensor::from_data([draws], normal(manner.seed, draws)).into()));
         }
-        let pool = self.idle.lock().pop();
-        let pool = pool.unwrap_or_else(|| Arc::new(ThreadPool::with_num_threads(1)));
-        let options = RunOptions::default().with_thread_pool(Some(pool.clone()));
-        let run = || self.model.run_n(inputs, [self.output], Some(options));
-        let failed = |why: String| Unusable(format!("the voice {} did not speak: {why}", self.name));
-        let ran = catch_unwind(AssertUnwindSafe(run)).map_err(|_| failed("its network is broken".to_owned()))?;
-        self.idle.lock().push(pool);
-        let [said] = ran.map_err(|cause| failed(cause.to_string()))?;
-        let said: Tensor<f32> = said.try_into().map_err(|_| failed("its output is no sound".to_owned()))?;
-        Ok(said.to_vec())
+        let failed = |why: Unusable| Unusable(format!("the voice {} did not speak: {why}", self.name));
+        self.network.run(inputs, self.output).map_err(failed)
     }
 
     /// Returns the phoneme ids of a clause, with a mark at both ends and one between all.
@@ -198,7 +177,8 @@ impl PiperVoice {
         let phonemes = phonemes::of(&self.phonemes, clause)?;
         let of = |letter: char| self.ids.get(&letter).map_or(&[][..], Vec::as_slice);
         let mut ids = [of('^'), of('_')].concat();
-        for letter in phonemes.chars() {
+        // Voices know letters and their marks apart.
+        for letter in phonemes.nfd() {
             // Phonemes that a voice does not know are left out.
             if !of(letter).is_empty() {
                 ids.extend([of(letter), of('_')].concat());

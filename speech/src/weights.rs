@@ -14,7 +14,7 @@ use self::numbers::Kind;
 use crate::{Unusable, unusable};
 
 /// Largest file of weights: 4 GiB.
-pub const FILE_BYTES_MAX: u64 = 4 << 30;
+pub(crate) const FILE_BYTES_MAX: u64 = 4 << 30;
 /// Largest number of tensors of a file.
 const TENSORS_MAX: usize = 10_000;
 /// Longest name of a tensor in bytes.
@@ -33,7 +33,7 @@ struct Entry {
 
 /// An open file of tensors.
 #[derive(Debug)]
-pub struct Weights {
+pub(crate) struct Weights {
     file: File,
     entries: HashMap<String, Entry>,
     /// Other names of tensors.
@@ -45,7 +45,7 @@ impl Weights {
     ///
     /// # Errors
     /// Names what is wrong with the file.
-    pub fn safetensors(path: &Path) -> Result<Weights, Unusable> {
+    pub(crate) fn safetensors(path: &Path) -> Result<Weights, Unusable> {
         open(path).and_then(safetensors::parse).map_err(|why| in_file(path, &why))
     }
 
@@ -53,17 +53,17 @@ impl Weights {
     ///
     /// # Errors
     /// Names what is wrong with the file.
-    pub fn open_converted(path: &Path) -> Result<Weights, Unusable> {
+    pub(crate) fn open_converted(path: &Path) -> Result<Weights, Unusable> {
         open(path).and_then(converted::parse).map_err(|why| in_file(path, &why))
     }
 
     /// True if there is a tensor of this name.
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.entry(name).is_some()
     }
 
     /// Returns the shape of a tensor; `None` without one of this name.
-    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+    pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
         self.entry(name).map(|entry| entry.shape.as_slice())
     }
 
@@ -77,7 +77,7 @@ impl Weights {
     /// # Errors
     ///
     /// Names the tensor that is not there, has another shape or kind, or cannot be read.
-    pub fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, Unusable> {
+    pub(crate) fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, Unusable> {
         let name = self.aliases.get(name).cloned().unwrap_or_else(|| name.to_owned());
         let Some(entry) = self.entry(&name).cloned() else { return unusable(format!("the tensor {name} is missing")) };
         if entry.shape != shape {

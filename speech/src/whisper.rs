@@ -3,24 +3,34 @@
 //! A stretch of speech is padded with 4 s of silence to at least 10 s, not to 30. With less the model repeats itself,
 //! with more it computes silence. A text that comes to its limit (`limits`), or repeats itself, is made once more
 //! with all 30 s.
+//!
+//! A text may skip a sentence, or end behind the first of several: speech without words is heard once more by itself
+//! (`missed`). Where two tokens are about as likely, both texts are made, and the likelier one is taken (`search`).
 
+mod bias;
 mod decoder;
 mod encoder;
 mod folder;
+mod languages;
 mod limits;
 mod math;
 mod mel;
+mod missed;
+mod search;
 mod tokens;
 mod words;
 
 use std::path::Path;
 
+pub use self::bias::Bias;
+use self::bias::{Written, stands};
 use self::decoder::{Decoder, State};
 use self::encoder::Encoder;
 use self::folder::Folder;
 pub use self::folder::{TOKENIZER, WEIGHTS};
+pub use self::languages::{Reliability, reliability};
 pub use self::limits::piece_samples;
-use self::limits::{Room, is_brief, repeats_itself};
+use self::limits::{TextBudget, is_brief, repeats_itself};
 use self::math::{Products, log_sum_exp, softmax};
 use self::mel::{HOP, Mel};
 use self::tokens::Tokens;
@@ -41,6 +51,13 @@ const FRAMES: (usize, usize) = (10 * FRAMES_S, 30 * FRAMES_S);
 /// Mean logarithm of the tokens' probabilities from which a text that repeats itself is kept: people do say things
 /// twice. It must also have come to its end, and repeat itself with 30 s around it.
 const SURE_REPEATS: f32 = -0.35;
+
+/// Most stretches of speech without words that are heard once more.
+const MISSED_MAX: usize = 4;
+/// Mean logarithm of the tokens' probabilities from which the words of such a stretch are told, and the probability of
+/// no speech below which they are.
+const MISSED_SURE: f32 = -0.8;
+const MISSED_NO_SPEECH: f32 = 0.4;
 
 /// A loaded model. Shared by threads; each call of [`Whisper::hear`] works on its own.
 pub struct Whisper {
@@ -103,22 +120,51 @@ impl Transcription {
     /// prompts through a telephone, two were. Music becomes a word or two, such as "you" or "mm-hmm", with at least
     /// 0.45 of no speech; short answers of people have at most 0.2.
     pub fn is_unclear(&self) -> bool {
-        let (sure, nobody) = (self.log_probability, self.no_speech);
-        let is_invented = sure < -1.2 || (nobody > 0.6 && sure < -0.7) || (nobody > 0.8 && sure < -0.4);
-        let is_doubtful = (nobody > 0.4 && sure < -0.9) || (nobody > 0.5 && sure < -0.3) || nobody > 0.8;
-        self.repeats || is_invented || (is_doubtful && is_brief(&self.text))
+        self.repeats || is_doubted(&self.text, self.log_probability, self.no_speech)
+    }
+
+    /// True if the words of speech that had none before may be told: stricter than [`Transcription::is_unclear`], as
+    /// the model itself passed over them.
+    fn is_clear_speech(&self) -> bool {
+        let is_sure = self.log_probability > MISSED_SURE && self.no_speech < MISSED_NO_SPEECH;
+        is_sure && !self.words.is_empty() && !self.is_unclear()
     }
 }
 
-/// Tokens of a text with their probabilities, the sum of the logarithms of these, and true if it came to its end.
-type Followed = (Vec<(u32, f32)>, f32, bool);
+/// True for a text that the model doubts, by the mean logarithm of its tokens' probabilities and the probability that
+/// nobody speaks.
+fn is_doubted(text: &str, sure: f32, nobody: f32) -> bool {
+    let is_invented = sure < -1.2 || (nobody > 0.6 && sure < -0.7) || (nobody > 0.8 && sure < -0.4);
+    let is_doubtful = (nobody > 0.4 && sure < -0.9) || (nobody > 0.5 && sure < -0.3) || nobody > 0.8;
+    is_invented || (is_doubtful && is_brief(text))
+}
+
+/// Returns the code of a stretch's language: another than the likely one where the model is sure of it.
+fn code_of<'a>(language: Spoken<'a>, found: Option<&'a (String, f32)>) -> &'a str {
+    match language {
+        Spoken::Known(code) => code,
+        Spoken::Likely(code) => found.filter(|(_, sure)| *sure >= SURE).map_or(code, |(found, _)| found),
+    }
+}
+
+/// Encoded audio of a stretch: steps of the encoder, padding included, and samples of the speech.
+#[derive(Copy, Clone)]
+struct Audio {
+    steps: usize,
+    samples: usize,
+}
+
+/// Returns the frames of so many samples with the silence behind them: an even number.
+fn padded_frames(samples: usize) -> usize {
+    (samples / HOP + PADDING).clamp(FRAMES.0, FRAMES.1).next_multiple_of(2)
+}
 
 /// A text as the decoder made it.
 struct Made {
     tokens: Vec<(u32, f32)>,
     log_probability: f32,
     no_speech: f32,
-    /// True if the text came to its end within its room.
+    /// True if the text came to its end within its budget.
     ended: bool,
     repeats: bool,
     language: Option<(String, f32)>,
@@ -170,28 +216,68 @@ impl Whisper {
         if self.multilingual { easy && self.tokens.language(language).is_some() } else { language == "en" }
     }
 
+    /// Returns the first of these words, which are likely to come, as the model is shown them.
+    pub fn bias(&self, terms: &[String]) -> Bias {
+        Bias::of(&self.tokens, terms)
+    }
+
     /// Recognizes `pcm` (16 kHz) in this language; samples after [`SAMPLES_MAX`] are ignored. `None` when `cancelled`
     /// became true. Works on the calling thread alone.
     pub fn hear(&self, pcm: &[i16], language: Spoken<'_>, cancelled: &dyn Fn() -> bool) -> Option<Transcription> {
+        self.hear_with(pcm, language, &Bias::default(), cancelled)
+    }
+
+    /// Recognizes `pcm` as [`Whisper::hear`] does, with words that are likely to come.
+    pub fn hear_with(
+        &self,
+        pcm: &[i16],
+        language: Spoken<'_>,
+        bias: &Bias,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Option<Transcription> {
         math::settle();
         let products = &Products::default();
         let pcm: Vec<f32> = pcm.iter().take(SAMPLES_MAX).map(|&sample| f32::from(sample) / 32_768.0).collect();
-        let heard = pcm.len() / HOP;
-        let frames = (heard + PADDING).clamp(FRAMES.0, FRAMES.1);
-        let mut made = self.make(products, &pcm, frames.next_multiple_of(2), language, cancelled)?;
+        let frames = padded_frames(pcm.len());
+        let mut made = self.make(products, &pcm, frames, language, bias, cancelled)?;
         if made.repeats && frames < FRAMES.1 {
-            made = self.make(products, &pcm, FRAMES.1, language, cancelled)?;
+            made = self.make(products, &pcm, FRAMES.1, language, bias, cancelled)?;
         }
-        let numbers: Vec<u32> = made.tokens.iter().map(|&(token, _)| token).collect();
+        let mut whole = self.transcription(made);
+        let mut from = 0;
+        for _ in 0..MISSED_MAX {
+            if whole.is_unclear() || whole.words.is_empty() {
+                break;
+            }
+            let Some(missed) = missed::find(&pcm, &whole.words, from) else { break };
+            let frames = padded_frames(missed.samples.len());
+            let made = self.make(products, &pcm[missed.samples.clone()], frames, language, bias, cancelled)?;
+            // What has words now is looked at again: it may have ended early as well.
+            from = missed.samples.start + 1;
+            let found = self.transcription(made);
+            if found.is_clear_speech() {
+                missed::insert(&mut whole, found, missed);
+            }
+        }
+        Some(whole)
+    }
+
+    fn transcription(&self, made: Made) -> Transcription {
+        let text = self.text_of(&made);
         let stands = made.ended && made.log_probability > SURE_REPEATS;
-        Some(Transcription {
-            text: self.tokens.text(&numbers).trim().to_owned(),
+        Transcription {
+            text,
             words: made.words,
             log_probability: made.log_probability,
             no_speech: made.no_speech,
             repeats: made.repeats && !stands,
             language: made.language,
-        })
+        }
+    }
+
+    fn text_of(&self, made: &Made) -> String {
+        let numbers: Vec<u32> = made.tokens.iter().map(|&(token, _)| token).collect();
+        self.tokens.text(&numbers).trim().to_owned()
     }
 
     fn make(
@@ -200,74 +286,72 @@ impl Whisper {
         pcm: &[f32],
         frames: usize,
         language: Spoken<'_>,
+        bias: &Bias,
         cancelled: &dyn Fn() -> bool,
     ) -> Option<Made> {
         let bands = self.mel.bands(products, pcm, frames);
         let encoded = self.encoder.encode(products, &bands, cancelled)?;
         let mut state = self.decoder.begin(products, &encoded);
-        let mut odds = Vec::new();
-        self.decoder.step(&mut state, self.tokens.start, &mut odds);
-        let no_speech = self.tokens.no_speech.map_or(0.0, |mark| (odds[mark as usize] - log_sum_exp(&odds)).exp());
-        let mut found = None;
-        if self.multilingual {
-            let code = match language {
-                Spoken::Known(code) => code,
-                Spoken::Likely(code) => {
-                    found = self.likeliest(&odds);
-                    found.as_ref().filter(|(_, sure)| *sure >= SURE).map_or(code, |(found, _)| found)
-                }
-            };
-            let mark = self.tokens.language(code).or_else(|| self.tokens.language("en"));
-            for mark in [mark, self.tokens.transcribe].into_iter().flatten() {
-                self.decoder.step(&mut state, mark, &mut odds);
-            }
+        let audio = Audio { steps: frames / 2, samples: pcm.len() };
+        let plain = self.write(&mut state, audio, language, &Bias::default(), cancelled)?;
+        let text = self.text_of(&plain);
+        // Words that are shown are not made of what is no speech.
+        if bias.is_empty()
+            || plain.repeats
+            || text.is_empty()
+            || is_doubted(&text, plain.log_probability, plain.no_speech)
+        {
+            return Some(plain);
         }
-        self.decoder.step(&mut state, self.tokens.no_times, &mut odds);
-        let prompt = state.followed.len() - 1;
-        let seconds = pcm.len() as f64 / 16_000.0;
-        let room = Room::of(seconds, self.decoder.tokens_max() - state.count);
-        let (tokens, sum, ended) = self.follow(&mut state, &mut odds, room, cancelled)?;
-        let log_probability = sum / (tokens.len() + 1) as f32;
-        let numbers: Vec<u32> = tokens.iter().map(|&(token, _)| token).collect();
-        let repeats = !ended || repeats_itself(&self.tokens.text(&numbers));
-        let words = words::words(&self.tokens, &tokens, &state.followed[prompt..], frames / 2, pcm.len() as i64);
-        Some(Made { tokens, log_probability, no_speech, ended, repeats, language: found, words })
+        state.restart();
+        let language = Spoken::Known(code_of(language, plain.language.as_ref()));
+        let biased = self.write(&mut state, audio, language, bias, cancelled)?;
+        let written = Written { text: &text, log_probability: plain.log_probability };
+        let other = self.text_of(&biased);
+        let other = Written { text: &other, log_probability: biased.log_probability };
+        Some(match !biased.repeats && stands(written, other) {
+            true => Made { no_speech: plain.no_speech, language: plain.language, ..biased },
+            false => plain,
+        })
     }
 
-    /// Returns the likeliest tokens one after the other and the sum of the logarithms of their probabilities. The last
-    /// value is true if the text came to its end within its room.
-    fn follow(
+    /// Returns the likeliest text of encoded audio. `state` holds no text yet.
+    fn write(
         &self,
         state: &mut State,
-        odds: &mut Vec<f32>,
-        mut room: Room,
+        audio: Audio,
+        language: Spoken<'_>,
+        bias: &Bias,
         cancelled: &dyn Fn() -> bool,
-    ) -> Option<Followed> {
-        let mut tokens = Vec::new();
-        let mut sum = 0.0;
-        loop {
+    ) -> Option<Made> {
+        for &token in bias.tokens() {
             if cancelled() {
                 return None;
             }
-            odds.truncate(self.tokens.end as usize + 1);
-            let first = if tokens.is_empty() { &self.never_first[..] } else { &[] };
-            for &token in self.never.iter().chain(first) {
-                if let Some(odds) = odds.get_mut(token as usize) {
-                    *odds = f32::NEG_INFINITY;
-                }
-            }
-            let best = (0..odds.len()).max_by(|&a, &b| odds[a].total_cmp(&odds[b])).unwrap_or(0);
-            let logarithm = odds[best] - log_sum_exp(odds);
-            sum += logarithm;
-            if best as u32 == self.tokens.end {
-                return Some((tokens, sum, true));
-            }
-            tokens.push((best as u32, logarithm.exp()));
-            if !room.has_more_after(self.tokens.bytes(best as u32)) {
-                return Some((tokens, sum, false));
-            }
-            self.decoder.step(state, best as u32, odds);
+            self.decoder.take(state, token);
         }
+        let mut odds = Vec::new();
+        self.decoder.step(state, self.tokens.start, &mut odds);
+        let no_speech = self.tokens.no_speech.map_or(0.0, |mark| (odds[mark as usize] - log_sum_exp(&odds)).exp());
+        let mut found = None;
+        if self.multilingual {
+            if let Spoken::Likely(_) = language {
+                found = self.likeliest(&odds);
+            }
+            let mark = self.tokens.language(code_of(language, found.as_ref())).or_else(|| self.tokens.language("en"));
+            for mark in [mark, self.tokens.transcribe].into_iter().flatten() {
+                self.decoder.step(state, mark, &mut odds);
+            }
+        }
+        self.decoder.step(state, self.tokens.no_times, &mut odds);
+        let seconds = audio.samples as f64 / 16_000.0;
+        let budget = TextBudget::of(seconds, self.decoder.tokens_max() - state.count);
+        let search::Text { tokens, ended, log_probability, followed } =
+            search::likeliest(self, state, &mut odds, budget, cancelled)?;
+        let numbers: Vec<u32> = tokens.iter().map(|&(token, _)| token).collect();
+        let repeats = !ended || repeats_itself(&self.tokens.text(&numbers));
+        let words = words::words(&self.tokens, &tokens, &followed, audio.steps, audio.samples as i64);
+        Some(Made { tokens, log_probability, no_speech, ended, repeats, language: found, words })
     }
 
     /// Returns the likeliest language and its share of all.

@@ -1,5 +1,6 @@
 //! Word errors of the neural recognizer, at length: only `make speech` runs it. Figures are printed, bounds hold.
 
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ringer_media::clip::Clip;
@@ -7,7 +8,7 @@ use ringer_media::codec::Codec;
 use ringer_speech::whisper::{Spoken, Whisper};
 
 mod trial;
-use trial::{espeak, flite, joe, piper, sentences, through, variable, whisper, wrong_pct};
+use trial::{espeak, flite, joe, kokoro, kokoro_says, piper, sentences, through, variable, whisper, wrong_pct};
 
 /// Prompts that people spoke: a language with its folder, then names and words.
 const RECORDINGS: &str = include_str!("../../fixtures/speech/recordings.txt");
@@ -49,6 +50,19 @@ fn sentences_are_understood_clean_in_babble_and_with_loss() {
                 assert!(noisy <= most[1] + 10.0, "{name} {set} {voice} in babble");
             }
         }
+    }
+}
+
+/// Voices of both accents and genders on the telephone.
+#[test]
+fn kokoro_voices_are_understood_on_the_telephone() {
+    let (model, ears, texts) = (kokoro(), whisper("tiny.en"), sentences());
+    for voice in ["af_heart", "am_michael", "bf_emma", "bm_george"] {
+        let wrong = wrong_pct(&texts, |said| {
+            trial::text(&ears, &through(Codec::Pcmu, &kokoro_says(&model, voice, said, 0.9)), "en")
+        });
+        println!("tiny.en {voice} Pcmu: {wrong:.1} % wrong");
+        assert!(wrong < 4.0, "{voice}: {wrong:.1} % wrong");
     }
 }
 
@@ -108,6 +122,56 @@ fn people_are_understood_on_the_telephone() {
     for (language, most) in [("en", 15.0), ("es", 30.0), ("fr", 30.0)] {
         measure("base", &base, language, most);
     }
+}
+
+/// Short sentences that people spoke in languages of which no prompts of a telephone are packaged with their words: the
+/// names of pictures. They are reported and have no bound. Files of `tuxpaint-stamps-default`, at least three words.
+#[test]
+fn short_sentences_of_people_are_measured_in_more_languages() {
+    let folder = variable("RINGER_RECORDINGS").expect("make speech unpacks recordings");
+    let mut texts = Vec::new();
+    collect(&folder.join("usr/share/tuxpaint/stamps"), &mut texts);
+    texts.sort();
+    let base = whisper("base");
+    for language in ["bg", "ca", "da", "el", "es", "fr", "nl", "pt_BR", "ro", "ru"] {
+        let spoken: Vec<(String, PathBuf)> = texts.iter().filter_map(|text| spoken_in(text, language)).collect();
+        let every = spoken.len().div_ceil(STAMPS).max(1);
+        let mut chosen = spoken.iter().step_by(every);
+        let said: Vec<&str> = chosen.clone().map(|(words, _)| words.as_str()).collect();
+        let code = language.split('_').next().unwrap_or_default();
+        let wrong = wrong_pct(&said, |_| {
+            let (_, sound) = chosen.next().expect("one for each text");
+            trial::text(&base, &through(Codec::Pcmu, &trial::decode_file(sound)), code)
+        });
+        println!("base, people, {} short sentences, {language} Pcmu: {wrong:.1} % wrong", said.len());
+        assert!(!said.is_empty(), "{language}: there is nothing to measure");
+    }
+}
+
+/// Most sentences of a language.
+const STAMPS: usize = 60;
+
+/// Finds all texts below a folder.
+fn collect(folder: &Path, texts: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("it is unpacked").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, texts);
+        } else if path.extension().is_some_and(|ending| ending == "txt") {
+            texts.push(path);
+        }
+    }
+}
+
+/// Returns the words of a stamp in a language and its recording; `None` where one is missing, or the words have digits.
+fn spoken_in(text: &Path, language: &str) -> Option<(String, PathBuf)> {
+    let stem = text.file_stem()?.to_str()?;
+    let sound = ["ogg", "wav"].map(|ending| text.with_file_name(format!("{stem}_desc_{language}.{ending}")));
+    let sound = sound.into_iter().find(|path| path.exists())?;
+    let texts = std::fs::read_to_string(text).ok()?;
+    let words = texts.lines().find_map(|line| line.strip_prefix(&format!("{language}.utf8=")))?.trim();
+    let fits = words.split_whitespace().count() >= 3 && !words.contains(|c: char| c.is_ascii_digit() || c == '(');
+    fits.then(|| (words.to_owned(), sound))
 }
 
 /// German is reported and has no bound: no recordings of people are packaged, and the synthesizer's voice is hard to

@@ -3,8 +3,9 @@
 use std::f32::consts::TAU;
 
 use ringer_media::codec::Codec;
-use ringer_speech::piper::{Manner, PiperVoice, clauses};
-use ringer_speech::whisper::{Spoken, Whisper};
+use ringer_speech::clauses::clauses;
+use ringer_speech::piper::{Manner, PiperVoice};
+use ringer_speech::whisper::{Bias, Spoken, Whisper};
 
 mod trial;
 use trial::*;
@@ -39,6 +40,20 @@ fn the_same_seed_gives_the_same_samples() {
     assert!(first != say(6), "another seed, the same samples");
 }
 
+/// A voice of English and one of Spanish; the graph is rewritten when it is loaded.
+#[test]
+fn a_kokoro_voice_is_understood_and_has_the_same_samples_again() {
+    let (model, ears) = (kokoro(), whisper("tiny.en"));
+    let said = kokoro_says(&model, "bm_george", "I would like to see a doctor.", 0.9);
+    let heard = text(&ears, &through(Codec::Pcmu, &said), "en");
+    assert_eq!(heard.to_lowercase().trim_end_matches('.'), "i would like to see a doctor");
+    assert!(said[..4].iter().all(|sample| sample.unsigned_abs() < 300), "it begins with a click");
+    let hello = |speed| kokoro_says(&model, "ef_dora", "Hola.", speed);
+    let (slow, fast) = (hello(0.8), hello(1.6));
+    assert!(slow == hello(0.8), "other samples");
+    assert!(slow.len() > fast.len() * 5 / 4 && fast.len() > 4000, "{} and {} samples", slow.len(), fast.len());
+}
+
 #[test]
 fn noise_and_silence_have_no_words() {
     let model = whisper("tiny.en");
@@ -70,6 +85,58 @@ fn noise_and_silence_have_no_words() {
             assert_eq!(text(&model, &through(codec, &pcm), "en"), "", "{name} {codec:?}");
         }
     }
+}
+
+/// Names that the model writes as it pleases, and as it is shown; silence, noise and music stay without words.
+#[test]
+fn likely_words_are_written_as_they_are_given_and_not_into_silence() {
+    let (model, joe) = (whisper("tiny.en"), joe());
+    let terms = ["Kowalczyk", "Metoprolol", "Kwasniewski", "Xolair"].map(str::to_owned);
+    let bias = model.bias(&terms);
+    assert_eq!(bias.terms(), 4);
+    let hear = |pcm: &[i16], bias: &Bias| {
+        let heard = model.hear_with(pcm, Spoken::Known("en"), bias, &|| false).expect("nobody cancels it");
+        if heard.is_unclear() { String::new() } else { heard.text }
+    };
+    let plain = Bias::default();
+    for text in ["Please ask for Mister Kowalczyk at the desk.", "She takes Metoprolol in the morning."] {
+        let name = terms.iter().find(|term| text.contains(term.as_str())).expect("it has one");
+        let pcm = through(Codec::Pcmu, &piper(&joe, text, 7));
+        let (without, with) = (hear(&pcm, &plain), hear(&pcm, &bias));
+        println!("{without} | {with}");
+        assert!(with.contains(name.as_str()), "{name}: {with}, without it {without}");
+        assert!(wrong(text, &with).0 <= wrong(text, &without).0, "{with} for {without}");
+    }
+    let mut state = 1u32;
+    let mut noise = |level: f32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (((state >> 8) as f32 / 8_388_608.0 - 1.0) * level) as i16
+    };
+    let white: Vec<i16> = (0..48_000).map(|_| noise(1500.0)).collect();
+    for (name, pcm) in [("silence", vec![0; 48_000]), ("noise", white), ("music", music(5))] {
+        assert_eq!(hear(&through(Codec::Pcmu, &pcm), &bias), "", "{name}");
+    }
+    // Other sentences stay as they are, with silence around them too.
+    let said: Vec<Vec<i16>> = sentences()[..3].iter().map(|text| flite(text, "slt")).collect();
+    for (pcm, text) in said.iter().zip(sentences()) {
+        let pcm = [&vec![0; 16_000], &pcm[..], &vec![0; 48_000]].concat();
+        let (without, with) = (hear(&pcm, &plain), hear(&pcm, &bias));
+        assert!(!terms.iter().any(|term| with.contains(term.as_str())), "{with}");
+        assert!(wrong(text, &with).0 <= wrong(text, &without).0 + 1, "{with} for {without}");
+    }
+}
+
+/// More words than fit: the first ones are shown, and how many is told.
+#[test]
+fn likely_words_are_bounded() {
+    let model = whisper("tiny.en");
+    let many: Vec<String> = (0..200).map(|at| format!("Kowalczyk{at}")).collect();
+    let bias = model.bias(&many);
+    assert!((5..30).contains(&bias.terms()), "{}", bias.terms());
+    let odd = ["".to_owned(), "x".repeat(5000), " ".to_owned()];
+    assert!(model.bias(&odd).is_empty());
+    let mixed = [odd[1].clone(), "Alvarez".to_owned()];
+    assert!(!model.bias(&mixed).is_empty(), "one that is too long keeps nobody else out");
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Log {
 }
 
 /// One call's part of the log.
-pub struct CallLog {
+pub(crate) struct CallLog {
     log: Arc<Log>,
     call_id: String,
     result_id: Option<String>,
@@ -48,20 +48,20 @@ pub struct CallLog {
     origin_ns: Option<i64>,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC, in nanoseconds.
     wall_ahead_ns: i64,
-    turns: Turns,
+    answers: AnswerTimes,
     digits: String,
 }
 
 impl CallLog {
     /// Returns the log of the call with this Call-ID and, when the caller gave it, result id.
-    pub fn new(log: Arc<Log>, call_id: String, result_id: Option<String>) -> CallLog {
+    pub(crate) fn new(log: Arc<Log>, call_id: String, result_id: Option<String>) -> CallLog {
         let wall_ahead_ns = realtime_ns() as i64 - monotonic().0 as i64;
-        let (turns, digits) = (Turns::default(), String::new());
-        CallLog { log, call_id, result_id, origin_ns: None, wall_ahead_ns, turns, digits }
+        let (answers, digits) = (AnswerTimes::default(), String::new());
+        CallLog { log, call_id, result_id, origin_ns: None, wall_ahead_ns, answers, digits }
     }
 
     /// Writes down what happened.
-    pub fn add(&mut self, news: &CallUpdate) {
+    pub(crate) fn add(&mut self, news: &CallUpdate) {
         match news {
             CallUpdate::Event(entry) => self.entry(entry),
             CallUpdate::Ended(report) => self.write_end(report),
@@ -85,7 +85,7 @@ impl CallLog {
             *by = json!(side_name(by.as_str().unwrap_or_default()));
         }
         self.line(entry.name(), side_name(entry.side_name()), entry.sample, data);
-        if let Some((end, start)) = self.turns.add(&entry.event) {
+        if let Some((end, start)) = self.answers.add(&entry.event) {
             let latency_ms = round3((start - end) as f64 / PER_MS as f64);
             let (caller, own) = (self.times(end), self.times(start));
             let data = json!({
@@ -140,16 +140,16 @@ impl CallLog {
     }
 }
 
-/// Finds the agent's answers: its first word after the caller's last word or key.
+/// Finds the agent's answers: its first word after the caller's last word or digit.
 #[derive(Debug, Default)]
-struct Turns {
+struct AnswerTimes {
     began: Option<i64>,
     ended: Option<i64>,
     /// The end before the sound that runs, in case that it is none.
     before: Option<i64>,
 }
 
-impl Turns {
+impl AnswerTimes {
     /// Returns the caller's end and the agent's beginning, when `entry` is the beginning of an answer.
     fn add(&mut self, entry: &Event) -> Option<(i64, i64)> {
         match entry.reading() {
@@ -200,12 +200,12 @@ mod tests {
     fn answers_are_measured_from_the_callers_last_word() {
         let (start, end) = ("speech.started", "speech.ended");
         let check = |entries: &[(&str, &str, i64)], expect: &[(i64, i64)]| {
-            let mut turns = Turns::default();
+            let mut answers = AnswerTimes::default();
             let entry = |&(event, side, sample): &(&str, &str, i64)| {
                 let name = if event == "opening" { start } else { event };
                 Event::from_wire(sample, name, side, json!({ "kind": event }))
             };
-            let found: Vec<_> = entries.iter().filter_map(|line| turns.add(&entry(line))).collect();
+            let found: Vec<_> = entries.iter().filter_map(|line| answers.add(&entry(line))).collect();
             assert_eq!(found, expect);
         };
         check(&[(start, "dh", 8000), (end, "dh", 9000)], &[]);

@@ -31,6 +31,23 @@ const CHECKED_IN: &str = "All right, you are checked in. A nurse will call you b
 const CALL_BACK: &str = "I am sorry, I cannot help you like this. Please call again later. Goodbye.";
 const GOODBYE: &str = "You are welcome. Thank you for calling, and goodbye.";
 
+/// All of its sentences that are always the same.
+pub(super) const FIXED: [&str; 13] = [
+    GREETING,
+    BIRTH,
+    TIMES,
+    BOOKED,
+    OTHER_TIME,
+    MEMBER,
+    CHECKED_IN,
+    HOURS,
+    MENU,
+    CUT_IN,
+    STILL_THERE,
+    GOODBYE,
+    CALL_BACK,
+];
+
 /// Digits of a member number.
 const MEMBER_DIGITS: usize = 4;
 /// Number of times that the same thing is asked before the agent gives up.
@@ -93,6 +110,10 @@ impl Mind for DeskMind {
         Box::pin(async move {
             let _ = out.send(next).await;
         })
+    }
+
+    fn known_texts(&self) -> Vec<String> {
+        FIXED.map(str::to_owned).to_vec()
     }
 
     fn speaker(&self) -> String {
@@ -345,6 +366,19 @@ mod tests {
             &["#1", "#4711", "yes"],
             &["Walker. Okay, please enter", "Walker. All right, your member number is 4, 7, 1, 1", "checked in"],
         );
+    }
+
+    /// Every sentence of the desk but some numbers is kept in its voice.
+    #[test]
+    fn the_sentences_are_kept_in_the_agents_voice() {
+        let id = crate::agent::Desk::voice_wanted().custom_voice_id.expect("it names one");
+        let steps = [Step::Birth, Step::Time, Step::OtherTime, Step::AnythingElse];
+        let again = steps.map(|step| format!("Yes, of course. {}", again(step).expect("it is asked again")));
+        let short = [1, 2, 3].map(|count| format!("I have got {count} digits only. {MEMBER}"));
+        let right = "All right, your member number is 4, 7, 1, 1. Is that right?".to_owned();
+        for text in FIXED.map(str::to_owned).into_iter().chain(again).chain(short).chain([right]) {
+            assert!(crate::provider::recorded::is_kept(&id, &text), "{text}");
+        }
     }
 
     #[test]

@@ -61,8 +61,8 @@ impl Desk {
             lines.insert(pc_id.clone(), sender);
             successors
         };
-        let told = |name: &str| request_data[name].as_str().map(str::to_owned);
-        let result_id = told(RESULT_ID).or_else(|| told("simulation_result_id"));
+        let text_of = |name: &str| request_data[name].as_str().map(str::to_owned);
+        let result_id = text_of(RESULT_ID).or_else(|| text_of("simulation_result_id"));
         let incoming = Incoming {
             called: String::new(),
             from: "webrtc".to_owned(),

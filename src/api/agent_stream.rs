@@ -6,24 +6,19 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, Request};
-use axum::http::header::{
-    CONNECTION, CONTENT_TYPE, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
-};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::header::{CONTENT_TYPE, UPGRADE};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
-use hyper_util::rt::TokioIo;
 use ringer_base::error::Error;
 use ringer_base::tasks::to_its_end;
-use ringer_service::jobs::{AgentStreams, StreamRefusal};
-use ringer_transport::websocket::link::{Duplex, Link, socket_config};
+use ringer_service::NotDone;
+use ringer_service::jobs::StreamRefusal;
 use serde_json::json;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::Server;
 use super::client_limits::CameFrom;
 use super::response::JSON;
+use super::socket_upgrade::{accept_key, open, switching};
 
 /// Pattern of the route.
 pub(super) const PATH: &str = "/v1/agent-stream/{token}";
@@ -44,18 +39,16 @@ pub(super) async fn upgrade(server: Arc<Server>, token: Path<String>, request: R
     // When the client disconnects, this request ends, but not the result that was claimed for it.
     let taking = to_its_end(async move {
         let taken = streams.take(&token, source).await;
-        taken.map(|taken| {
-            taken.map(|seat| {
-                tasks.spawn("agent stream upgrade", async move {
-                    let link = open(&streams, request).await;
-                    streams.hold(seat, link, source);
-                });
-            })
+        taken.map(|seat| {
+            tasks.spawn("agent stream upgrade", async move {
+                let link = open(request, streams.limits()).await;
+                streams.hold(seat, link, source);
+            });
         })
     });
-    match taking.await.unwrap_or_else(|why| Err(Error::internal(why))) {
-        Ok(Ok(())) => switching(&accept),
-        Ok(Err(refusal)) => {
+    match taking.await.unwrap_or_else(|why| Err(Error::internal(why).into())) {
+        Ok(()) => switching(&accept),
+        Err(NotDone::Reason(refusal)) => {
             let (status, text) = match refusal {
                 StreamRefusal::Unknown => (StatusCode::UNAUTHORIZED, "The token is not known or expired"),
                 StreamRefusal::InUse => (StatusCode::CONFLICT, "The call of this token runs"),
@@ -64,43 +57,11 @@ pub(super) async fn upgrade(server: Arc<Server>, token: Path<String>, request: R
             };
             refusal_of(status, text)
         }
-        Err(error) => {
+        Err(NotDone::Fault(error)) => {
             tracing::error!(%error, "an agent's connection could not be accepted");
             refusal_of(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
         }
     }
-}
-
-/// Returns the answer to the key of a request; `None` when it does not ask for a WebSocket of version 13.
-fn accept_key(headers: &HeaderMap) -> Option<String> {
-    let has = |name, word: &str| {
-        let values = headers.get_all(name).iter().filter_map(|value: &HeaderValue| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).any(|part| part.trim().eq_ignore_ascii_case(word))
-    };
-    if !has(UPGRADE, "websocket") || !has(CONNECTION, "upgrade") || !has(SEC_WEBSOCKET_VERSION, "13") {
-        return None;
-    }
-    headers.get(SEC_WEBSOCKET_KEY).map(|key| derive_accept_key(key.as_bytes()))
-}
-
-async fn open(streams: &AgentStreams, request: Request) -> Option<Link> {
-    let limits = streams.limits();
-    let upgraded = hyper::upgrade::on(request).await.ok()?;
-    let stream: Box<dyn Duplex> = Box::new(TokioIo::new(upgraded));
-    let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(socket_config(limits))).await;
-    Some(Link::new(socket, limits))
-}
-
-fn switching(accept: &str) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = response.headers_mut();
-    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    if let Ok(accept) = HeaderValue::from_str(accept) {
-        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
-    }
-    response
 }
 
 fn refusal_of(status: StatusCode, text: &str) -> Response {
@@ -108,28 +69,4 @@ fn refusal_of(status: StatusCode, text: &str) -> Response {
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     super::with_request_id(response)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_requests_for_a_websocket_are_upgraded() {
-        // The key and its answer are those of RFC 6455 1.3.
-        let good = [
-            ("upgrade", "WebSocket"),
-            ("connection", "keep-alive, Upgrade"),
-            ("sec-websocket-version", "13"),
-            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
-        ];
-        let headers = |without: Option<&str>| -> HeaderMap {
-            let kept = good.into_iter().filter(|(name, _)| Some(*name) != without);
-            kept.map(|(name, value)| (name.parse().expect("a name"), HeaderValue::from_static(value))).collect()
-        };
-        assert_eq!(accept_key(&headers(None)).as_deref(), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-        for (name, _) in good {
-            assert_eq!(accept_key(&headers(Some(name))), None, "without {name}");
-        }
-    }
 }

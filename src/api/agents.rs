@@ -91,7 +91,7 @@ struct UpdateAgentByExternalId {
 
 /// Agent whose signing key is asked for; one of the two is needed.
 #[derive(Deserialize, JsonSchema)]
-struct WhoseKey {
+struct AgentKeyRequest {
     /// Identifier of the agent.
     #[serde(default)]
     agent_id: Option<IdString>,
@@ -169,13 +169,13 @@ async fn remove(ctx: Ctx, request: In<AgentPath>) -> Result<AgentAdded> {
     ctx.service.library().delete_agent(&ctx.caller, request.path.agent_id).await
 }
 
-async fn generate_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
-    let WhoseKey { agent_id, external_agent_id } = request.body;
+async fn generate_key(ctx: Ctx, request: In<Nothing, Nothing, AgentKeyRequest>) -> Result<SigningKey> {
+    let AgentKeyRequest { agent_id, external_agent_id } = request.body;
     ctx.service.library().generate_http_webhook_key(&ctx.caller, agent_id.as_ref(), external_agent_id.as_deref()).await
 }
 
-async fn read_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
-    let WhoseKey { agent_id, external_agent_id } = request.body;
+async fn read_key(ctx: Ctx, request: In<Nothing, Nothing, AgentKeyRequest>) -> Result<SigningKey> {
+    let AgentKeyRequest { agent_id, external_agent_id } = request.body;
     ctx.service.library().get_http_webhook_key(&ctx.caller, agent_id.as_ref(), external_agent_id.as_deref()).await
 }
 

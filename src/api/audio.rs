@@ -234,8 +234,8 @@ impl View {
 
 /// The header of a mono file of 16-bit PCM with `data_bytes` bytes of samples.
 fn mono_header(rate_hz: u32, data_bytes: u64) -> [u8; wav::HEADER_BYTES] {
-    let room = u32::MAX - wav::HEADER_BYTES as u32 + 8;
-    wav::header(rate_hz, 1, &[], u32::try_from(data_bytes).unwrap_or(room))
+    let most = u32::MAX - wav::HEADER_BYTES as u32 + 8;
+    wav::header(rate_hz, 1, &[], u32::try_from(data_bytes).unwrap_or(most))
 }
 
 #[cfg(test)]

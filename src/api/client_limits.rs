@@ -55,12 +55,12 @@ pub(super) struct ConnectionPermit {
 }
 
 impl Connections {
-    pub fn new(limits: ConnectionLimits) -> Connections {
+    pub(crate) fn new(limits: ConnectionLimits) -> Connections {
         Connections { limits, open: Arc::default() }
     }
 
     /// Returns a permit for a connection from `address`; `None`: a limit is reached.
-    pub fn enter(&self, address: IpAddr) -> Option<ConnectionPermit> {
+    pub(crate) fn enter(&self, address: IpAddr) -> Option<ConnectionPermit> {
         let address = network_of(address);
         let most = if self.limits.behind_proxy && address.is_loopback() { usize::MAX } else { self.limits.per_address };
         let mut open = self.open.lock();
@@ -132,12 +132,12 @@ pub(super) enum Unread {
 
 impl BodyMemory {
     /// Returns memory for bodies of `bytes` bytes together.
-    pub fn new(bytes: usize) -> BodyMemory {
+    pub(crate) fn new(bytes: usize) -> BodyMemory {
         BodyMemory { free: Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))) }
     }
 
     /// Reads a body of at most `most` bytes, of which `copies` are in memory later.
-    pub async fn collect(&self, body: Body, most: usize, copies: usize) -> Result<CollectedBody, Unread> {
+    pub(crate) async fn collect(&self, body: Body, most: usize, copies: usize) -> Result<CollectedBody, Unread> {
         let mut pieces = body.into_data_stream();
         let (mut whole, mut place) = (Vec::new(), None::<OwnedSemaphorePermit>);
         while let Some(piece) = pieces.next().await {
@@ -184,18 +184,18 @@ pub(super) struct WrongKeys {
 
 impl WrongKeys {
     /// Returns the counts of no address yet. `longest`: longest delay of a refusal; 0: none waits.
-    pub fn new(longest: Duration) -> WrongKeys {
+    pub(crate) fn new(longest: Duration) -> WrongKeys {
         let limits = ConnectionLimits { total: MAX_ADDRESSES, per_address: WAITING, behind_proxy: false };
         WrongKeys { tries: Mutex::default(), waiting: Connections::new(limits), longest }
     }
 
     /// Returns a permit for one more refusal that waits; `None`: too many of this address do.
-    pub fn wait(&self, address: IpAddr) -> Option<ConnectionPermit> {
+    pub(crate) fn wait(&self, address: IpAddr) -> Option<ConnectionPermit> {
         self.waiting.enter(address)
     }
 
     /// Counts a wrong key at the time `now_ms`, and returns the time to wait before it is refused.
-    pub fn delay(&self, address: IpAddr, now_ms: i64) -> Duration {
+    pub(crate) fn delay(&self, address: IpAddr, now_ms: i64) -> Duration {
         let left = |count: f64, at: i64| (count - (now_ms - at).max(0) as f64 / 1000.0 * FORGOTTEN_PER_S).max(0.0);
         let mut tries = self.tries.lock();
         if tries.len() >= MAX_ADDRESSES {
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn connections_are_limited_in_all_and_by_address() {
         let open = Connections::new(ConnectionLimits { total: 4, per_address: 2, behind_proxy: false });
-        let [a, _b] = ["10.0.0.1", "::ffff:10.0.0.1"].map(|from| open.enter(ip(from)).expect("there is room"));
+        let [a, _b] = ["10.0.0.1", "::ffff:10.0.0.1"].map(|from| open.enter(ip(from)).expect("a place is free"));
         assert!(open.enter(ip("10.0.0.1")).is_none(), "the address has its two");
         let _c = [open.enter(ip("2001:db8::1")), open.enter(ip("2001:db8::2"))];
         assert!(open.enter(ip("2001:db8::3")).is_none(), "one network");

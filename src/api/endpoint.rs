@@ -9,6 +9,7 @@ use axum::response::Response;
 use futures_util::future::BoxFuture;
 use ringer_base::error::{Error, Result};
 use ringer_model::api_key::Scope;
+use ringer_service::jobs::{LineTests, Previews};
 use ringer_service::{Caller, PageDoor, Service};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::health::{HealthCache, Probe, SampleAgent};
 use crate::response::{Answer, Described};
+use crate::suite_reader::SuiteReader;
 use crate::upload::Upload;
 
 /// Context of a handler: the service, the caller, and what came with the request.
@@ -27,6 +29,8 @@ pub struct Ctx {
     pub service: Service,
     /// Owner of the key; on routes without a key one that owns nothing.
     pub caller: Caller,
+    /// True: the request has the internal token.
+    pub is_operator: bool,
     /// Header fields of the request.
     pub headers: HeaderMap,
     /// File that came with the request; `None`: none did.
@@ -43,6 +47,12 @@ pub struct Ctx {
     pub door: Option<Arc<PageDoor>>,
     /// Function that starts the sample agent; `None`: there is none.
     pub sample_agent: Option<SampleAgent>,
+    /// Tests of agents' lines; `None`: no calls are made.
+    pub line_tests: Option<LineTests>,
+    /// Previews of Digital Humans; `None`: no calls are made.
+    pub previews: Option<Previews>,
+    /// Function that reads suites; `None`: there is none.
+    pub suites: Option<SuiteReader>,
 }
 
 /// The checked parts of a request.
@@ -66,6 +76,26 @@ pub struct Nothing {}
 pub type Describe = fn(&mut SchemaGenerator) -> Schema;
 
 type Run = dyn Fn(Ctx, [Value; 3], StatusCode) -> BoxFuture<'static, Result<Response>> + Send + Sync;
+
+/// Requirement of the internal token (header field X-Internal-Token).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum InternalToken {
+    /// It is not read.
+    Unread,
+    /// It is needed; where none is configured, a key of scope admin is.
+    OrAdmin,
+    /// It is needed; where none is configured, the route is closed.
+    Needed,
+    /// It is read, and a wrong one is refused.
+    Optional,
+}
+
+impl InternalToken {
+    /// True if the route reads the token.
+    pub fn is_read(self) -> bool {
+        self != InternalToken::Unread
+    }
+}
 
 /// A route with everything that is declared about it.
 #[derive(Clone)]
@@ -92,12 +122,14 @@ pub struct Endpoint {
     pub idempotent: bool,
     /// True: the route asks a language model, which has a rate limit of its own.
     pub generates: bool,
-    /// True: the internal token is needed, whatever the key's scope.
-    pub internal: bool,
+    /// Requirement of the internal token, besides a key of any scope.
+    pub internal: InternalToken,
     /// True: no key is needed, but one that is sent is read.
     pub reads_key: bool,
     /// True: the carrier's token is needed instead of a key; the body may also be a form.
     pub carrier: bool,
+    /// True: the token of the agent in the path is needed instead of a key.
+    pub agent_token: bool,
     /// True: takes a file as `multipart/form-data`; JSON stays possible.
     pub uploads: bool,
     /// True: the body may hold a recording, and has a size limit of its own.
@@ -151,9 +183,10 @@ where
         makes: "",
         summary: "",
         generates: false,
-        internal: false,
+        internal: InternalToken::Unread,
         reads_key: false,
         carrier: false,
+        agent_token: false,
         uploads: false,
         with_audio: false,
         of_page: false,
@@ -232,13 +265,31 @@ impl Endpoint {
 
     /// Requires the internal token, and a key of any scope.
     pub fn internal(mut self) -> Endpoint {
-        (self.scope, self.internal) = (Some(Scope::Read), true);
+        (self.scope, self.internal) = (Some(Scope::Read), InternalToken::OrAdmin);
+        self
+    }
+
+    /// Requires the internal token, also where none is configured: nobody has it then.
+    pub fn operator(mut self) -> Endpoint {
+        (self.scope, self.internal) = (Some(Scope::Read), InternalToken::Needed);
+        self
+    }
+
+    /// Reads the internal token; a wrong one is refused, and the handler decides what is open without one.
+    pub fn reads_internal(mut self) -> Endpoint {
+        (self.scope, self.internal) = (Some(Scope::Read), InternalToken::Optional);
         self
     }
 
     /// Requires the carrier's token and no key; the body may also be a form.
     pub fn carrier(mut self) -> Endpoint {
         (self.scope, self.carrier) = (None, true);
+        self
+    }
+
+    /// Requires the token of the agent in the path and no key.
+    pub fn agent_token(mut self) -> Endpoint {
+        (self.scope, self.agent_token) = (None, true);
         self
     }
 
@@ -322,7 +373,7 @@ impl Endpoint {
 
     /// True if the request can change state.
     pub fn changes(&self) -> bool {
-        self.method != Method::GET && (self.internal || self.scope != Some(Scope::Read))
+        self.method != Method::GET && (self.internal.is_read() || self.scope != Some(Scope::Read))
     }
 
     /// Returns method and path template, for instance `POST /v1/add-agent`.
@@ -332,7 +383,7 @@ impl Endpoint {
 
     /// True if anybody may ask, without a key or token.
     pub fn is_open(&self) -> bool {
-        self.scope.is_none() && !self.carrier
+        self.scope.is_none() && !self.carrier && !self.agent_token
     }
 
     /// True if its body may be large: a file, or a recording.

@@ -204,8 +204,8 @@ mod tests {
         assert_eq!(measured.load(Ordering::Acquire), 1);
         ask(1000 + FRESH_MS - 1).await.expect("it is known");
         assert_eq!(measured.load(Ordering::Acquire), 1);
-        let told = ask(1000 + FRESH_MS).await.expect("it is told at once");
-        assert_eq!(told.sip.status, PartStatus::Ok, "as it was before");
+        let health = ask(1000 + FRESH_MS).await.expect("it is told at once");
+        assert_eq!(health.sip.status, PartStatus::Ok, "as it was before");
         while measured.load(Ordering::Acquire) < 2 {
             tokio::task::yield_now().await;
         }
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn strangers_are_told_up_or_down_alone() {
-        let told = parts(true).without_details();
-        assert_eq!((told.sip.status, told.sip.detail, told.database.detail), (PartStatus::Ok, None, None));
+        let health = parts(true).without_details();
+        assert_eq!((health.sip.status, health.sip.detail, health.database.detail), (PartStatus::Ok, None, None));
     }
 }

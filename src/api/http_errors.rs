@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::response::JSON;
 
 /// A stream on which refusals of the HTTP layer get a body.
-pub struct Worded<S> {
+pub(crate) struct Worded<S> {
     stream: S,
     /// Replacement of an answer: its bytes, the number of them written, and the length of the original.
     instead: Option<(Vec<u8>, usize, usize)>,
@@ -20,7 +20,7 @@ pub struct Worded<S> {
 
 impl<S> Worded<S> {
     /// Wraps a stream of answers.
-    pub fn new(stream: S) -> Worded<S> {
+    pub(crate) fn new(stream: S) -> Worded<S> {
         Worded { stream, instead: None }
     }
 }

@@ -1,19 +1,25 @@
-//! Routes that a scheduler service calls, with the internal token.
+//! Routes of a scheduler service and of the operator, with the internal token.
 
 use axum::http::StatusCode;
 use ringer_base::error::Result;
 use ringer_model::id::IdString;
+use ringer_model::organization::{LimitsRecord, WorkspaceLimits};
 use ringer_model::run::Accepted;
 use ringer_service::{AutosyncAccepted, AutosyncTarget, RunAccepted, SpendAllowed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::endpoint::{Ctx, Endpoint, In, Nothing, get, post, with_tag};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put_route, with_tag};
 
 #[derive(Deserialize, JsonSchema)]
 struct AgentPath {
     agent_id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct OrganizationPath {
+    name: String,
 }
 
 /// Run that is due by a schedule.
@@ -34,7 +40,7 @@ struct RunAutosyncRequest {
 }
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
-    let endpoints = vec![
+    let mut endpoints = vec![
         post("/v1/internal/run-scheduled-simulation", run)
             .internal()
             .status(StatusCode::ACCEPTED)
@@ -56,6 +62,15 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .of("Organization")
             .about("Release journey steps whose conversation was lost"),
     ];
+    let limits = [
+        get("/v1/internal/organizations/{name}/limits", limits)
+            .reads_internal()
+            .about("Read the limits of an organization: one's own with an admin key, any with the internal token"),
+        put_route("/v1/internal/organizations/{name}/limits", set_limits)
+            .operator()
+            .about("Set the limits of an organization; those of the settings file win"),
+    ];
+    endpoints.extend(limits);
     with_tag("Internal", "Organization", endpoints).collect()
 }
 
@@ -70,6 +85,14 @@ async fn spend_allowed(ctx: Ctx, request: In<AgentPath>) -> Result<SpendAllowed>
 
 async fn autosync(ctx: Ctx, request: In<Nothing, Nothing, RunAutosyncRequest>) -> Result<AutosyncAccepted> {
     ctx.service.runs().run_autosync(&ctx.caller, request.body.targets).await
+}
+
+async fn limits(ctx: Ctx, request: In<OrganizationPath>) -> Result<LimitsRecord> {
+    ctx.service.conversations().organization_limits(&ctx.caller, &request.path.name, ctx.is_operator).await
+}
+
+async fn set_limits(ctx: Ctx, request: In<OrganizationPath, Nothing, WorkspaceLimits>) -> Result<LimitsRecord> {
+    ctx.service.conversations().set_organization_limits(&request.path.name, request.body).await
 }
 
 async fn sweep(ctx: Ctx, _: In<Nothing, Nothing, Option<Nothing>>) -> Result<Accepted> {

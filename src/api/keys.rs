@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use ringer_base::error::Result;
-use ringer_model::api_key::{CreateKeyIn, KeyOut};
+use ringer_model::api_key::{CreateKeyIn, KeyOut, UserRecord};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,6 +20,9 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/api-keys", all).admin().about("List API keys, newest first"),
         delete("/v1/api-keys/{key_id}", revoke).admin().status(StatusCode::NO_CONTENT).about("Revoke an API key"),
     ];
+    let own = get("/v1/key", own).about("Get the key of this request: its name and scope, not its text");
+    let users = get("/v1/users", users).of("Organization").about("List the users, and the keys without one");
+    let endpoints = endpoints.into_iter().chain([own, users]).collect();
     with_tag("API keys", "API key", endpoints).collect()
 }
 
@@ -29,6 +32,14 @@ async fn create(ctx: Ctx, request: In<Nothing, Nothing, CreateKeyIn>) -> Result<
 
 async fn all(ctx: Ctx, _: In) -> Result<Vec<KeyOut>> {
     ctx.service.library().keys(&ctx.caller).await
+}
+
+async fn own(ctx: Ctx, _: In) -> Result<KeyOut> {
+    ctx.service.library().own_key(&ctx.caller).await
+}
+
+async fn users(ctx: Ctx, _: In) -> Result<Vec<UserRecord>> {
+    ctx.service.library().users(&ctx.caller).await
 }
 
 async fn revoke(ctx: Ctx, request: In<KeyPath>) -> Result<Empty> {

@@ -6,9 +6,11 @@ pub mod endpoint;
 pub mod idempotency;
 pub mod openapi;
 pub mod pipeline;
+mod previews;
 pub mod rate;
 pub mod response;
 pub mod serve;
+pub mod socket_upgrade;
 pub mod upload;
 
 mod agent_stream;
@@ -27,6 +29,7 @@ mod humans;
 mod internal;
 mod issues;
 mod keys;
+mod line_tests;
 mod live;
 mod metrics;
 mod monitors;
@@ -42,6 +45,8 @@ mod runs;
 mod scenarios;
 mod schedules;
 mod simulations;
+mod suite_reader;
+mod suites;
 mod system;
 mod texts;
 mod validators;
@@ -62,7 +67,7 @@ use ringer_base::clock;
 use ringer_base::config::Secret;
 use ringer_base::tasks::Tasks;
 use ringer_engine::Engine;
-use ringer_service::jobs::AgentStreams;
+use ringer_service::jobs::{AgentStreams, LineTests, Previews};
 use ringer_service::{PageDoor, Service};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -77,6 +82,7 @@ use crate::pipeline::{Ready, Route};
 use crate::rate::Buckets;
 pub use crate::rate::Rates;
 pub use crate::serve::Patience;
+pub use crate::suite_reader::{SuiteOut, SuiteReader};
 
 /// Largest request body of routes that need no key, in bytes.
 const OPEN_BODY_BYTES: usize = 16 * 1024;
@@ -118,6 +124,12 @@ pub struct Setup {
     pub sample_agent: Option<SampleAgent>,
     /// Registry of agents that open WebSockets; `None`: there is no such route.
     pub streams: Option<AgentStreams>,
+    /// Tests of agents' lines; `None`: no calls are made.
+    pub line_tests: Option<LineTests>,
+    /// Previews of Digital Humans; `None`: no calls are made.
+    pub previews: Option<Previews>,
+    /// Function that reads suites; `None`: there is none.
+    pub suites: Option<SuiteReader>,
     /// Token that is cancelled when the process is about to end: reading still works, nothing new is begun.
     pub draining: CancellationToken,
 }
@@ -142,6 +154,9 @@ impl Default for Setup {
             door: None,
             sample_agent: None,
             streams: None,
+            line_tests: None,
+            previews: None,
+            suites: None,
             draining: CancellationToken::new(),
         }
     }
@@ -206,7 +221,10 @@ fn endpoints(setup: &Setup) -> Vec<Endpoint> {
         figures::endpoints(setup),
         keys::endpoints(),
         agents::endpoints(),
+        line_tests::endpoints(),
+        previews::endpoints(),
         simulations::endpoints(),
+        suites::endpoints(),
         runs::endpoints(),
         results::endpoints(),
         texts::endpoints(),

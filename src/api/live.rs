@@ -31,7 +31,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 ///
 /// # Errors
 /// There is no such result.
-pub async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
+pub(crate) async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
     let mut clock = interval(LOOK_EVERY);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let feed = ctx.service.feed(result_id);

@@ -2,6 +2,8 @@
 
 use ringer_base::error::Result;
 use ringer_model::custom_metric::{CustomMetricRecord, CustomMetricSpec, CustomMetricUpdates};
+use ringer_model::language_model::ModelRecord;
+use ringer_model::metric_template::NewMetric;
 use ringer_model::patch::Patch;
 use ringer_service::{DraftMetrics, MetricDrafts, MetricPage, MetricsDeleted, MetricsUpdated};
 use schemars::JsonSchema;
@@ -31,7 +33,7 @@ struct AgentPath {
 struct CreateMetrics {
     /// Metrics to create, 1 to 100.
     #[schemars(length(min = 1, max = 100))]
-    metrics: Vec<CustomMetricSpec>,
+    metrics: Vec<NewMetric>,
 }
 
 /// Answer with several metrics.
@@ -63,6 +65,9 @@ struct ListQuery {
     /// Agent whose metrics are listed; absent: all.
     #[serde(default)]
     agent_id: Option<i64>,
+    /// Category whose metrics are listed, as it is written; absent: all.
+    #[serde(default)]
+    category: Option<String>,
     /// Number of the page, from 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
@@ -71,6 +76,13 @@ struct ListQuery {
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 200))]
     page_size: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CategoryQuery {
+    /// Category that is listed, as it is written; absent: all.
+    #[serde(default)]
+    category: Option<String>,
 }
 
 fn one() -> i64 {
@@ -85,8 +97,12 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
         post("/v1/create-custom-metric", create).about("Create a custom metric"),
         post("/v1/create-custom-metrics", create_all).about("Create several custom metrics, all or none"),
+        get("/v1/custom-metric-templates", templates)
+            .of("Organization")
+            .about("List templates that custom metrics can be created from"),
         get("/v1/custom-metric/{metric_id}", read_one).about("Get a custom metric"),
         delete("/v1/custom-metric/{metric_id}", remove).deprecate().about("Delete a custom metric"),
+        get("/v1/models", models).of("Organization").about("List the models that metrics may choose"),
         get("/v1/custom-metrics", all).of("Agent").about("List custom metrics, newest first"),
         get("/v1/custom-metrics-by-agent/{agent_id}", of_agent)
             .of("Agent")
@@ -103,7 +119,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     with_tag("Custom metrics", "Custom metric", endpoints).collect()
 }
 
-async fn create(ctx: Ctx, request: In<Nothing, Nothing, CustomMetricSpec>) -> Result<CustomMetricRecord> {
+async fn create(ctx: Ctx, request: In<Nothing, Nothing, NewMetric>) -> Result<CustomMetricRecord> {
     ctx.service.library().create_custom_metric(&ctx.caller, request.body).await
 }
 
@@ -120,13 +136,22 @@ async fn remove(ctx: Ctx, request: In<OldMetricPath>) -> Result<CustomMetricReco
     ctx.service.library().delete_custom_metric(&ctx.caller, &request.path.metric_id).await
 }
 
-async fn all(ctx: Ctx, request: In<Nothing, ListQuery>) -> Result<MetricPage> {
-    let ListQuery { agent_id, page, page_size } = request.query;
-    ctx.service.library().custom_metrics(&ctx.caller, agent_id, page, page_size).await
+async fn models(ctx: Ctx, _: In) -> Result<Vec<ModelRecord>> {
+    Ok(ctx.service.library().models())
 }
 
-async fn of_agent(ctx: Ctx, request: In<AgentPath>) -> Result<MetricPage> {
-    ctx.service.library().custom_metrics_by_agent(&ctx.caller, request.path.agent_id).await
+async fn all(ctx: Ctx, request: In<Nothing, ListQuery>) -> Result<MetricPage> {
+    let ListQuery { agent_id, category, page, page_size } = request.query;
+    ctx.service.library().custom_metrics(&ctx.caller, agent_id, category.as_deref(), page, page_size).await
+}
+
+async fn of_agent(ctx: Ctx, request: In<AgentPath, CategoryQuery>) -> Result<MetricPage> {
+    let (agent_id, category) = (request.path.agent_id, request.query.category.as_deref());
+    ctx.service.library().custom_metrics_by_agent(&ctx.caller, agent_id, category).await
+}
+
+async fn templates(ctx: Ctx, request: In<Nothing, CategoryQuery>) -> Result<Vec<CustomMetricSpec>> {
+    Ok(ctx.service.library().metric_templates(request.query.category.as_deref()))
 }
 
 async fn update(ctx: Ctx, request: In<MetricPath, Nothing, Patch<CustomMetricSpec>>) -> Result<CustomMetricRecord> {

@@ -12,11 +12,13 @@ use std::collections::BTreeSet;
 
 use axum::http::Method;
 use ringer_model::schema;
-use ringer_model::schema::{ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, OPEN, PATCH, PLAIN, RULES, TAG_DEFAULT, UNLESS};
+use ringer_model::schema::{
+    ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, OPEN, PATCH, PLAIN, RULES, TAG_DEFAULT, UNLESS, UNLESS_VALID,
+};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, InternalToken};
 use crate::idempotency;
 use crate::openapi::ids::operation_id;
 use crate::openapi::links::Maker;
@@ -105,6 +107,12 @@ fn document(paths: Map<String, Value>, mut definitions: Map<String, Value>, tags
                 "CarrierToken": {
                     "type": "apiKey", "in": "header", "name": "X-Carrier-Token",
                     "description": "Token of the carrier of text messages, from the engine's settings.",
+                },
+                "InboundToken": {
+                    "type": "http", "scheme": "bearer", "description": "The agent's `P11_inbound_token`.",
+                },
+                "InboundTokenInQuery": {
+                    "type": "apiKey", "in": "query", "name": "token", "description": "The same token in the address.",
                 },
             },
         },
@@ -216,6 +224,7 @@ fn security(endpoint: &Endpoint) -> Value {
     match endpoint.scope {
         Some(_) => json!([{ "ApiKey": [] }, { "Bearer": [] }]),
         None if endpoint.carrier => json!([{ "CarrierToken": [] }]),
+        None if endpoint.agent_token => json!([{ "InboundToken": [] }, { "InboundTokenInQuery": [] }]),
         None if endpoint.reads_key => json!([{}, { "ApiKey": [] }, { "Bearer": [] }]),
         None => json!([]),
     }
@@ -226,13 +235,17 @@ fn about(endpoint: &Endpoint) -> String {
     let access = match endpoint.scope {
         Some(scope) => format!("Needs a key of scope {}", scope.as_str()),
         None if endpoint.carrier => "Needs the carrier's token".to_owned(),
+        None if endpoint.agent_token => "Needs the agent's inbound token".to_owned(),
         None if endpoint.reads_key => "Needs no key, and tells more to one of scope admin".to_owned(),
         None => "Needs no key".to_owned(),
     };
     let mut text = format!("{}. {access}", endpoint.summary);
-    if endpoint.internal {
-        text += " and the internal token, where one is set";
-    }
+    text += match endpoint.internal {
+        InternalToken::Unread => "",
+        InternalToken::OrAdmin => " and the internal token, where one is set",
+        InternalToken::Needed => " and the internal token",
+        InternalToken::Optional => " of scope admin, or the internal token",
+    };
     for (is_so, sentence) in [
         (endpoint.idempotent, "A repeated request with the same Idempotency-Key gets the first answer again"),
         (endpoint.if_match, "If-Match makes the change conditional on the version that was read"),
@@ -263,7 +276,7 @@ fn headers(endpoint: &Endpoint) -> Vec<Value> {
             text(),
         ),
         (endpoint.scope.is_some(), "X-Organization-Id", "Organization that the key must belong to.", text()),
-        (endpoint.internal, "X-Internal-Token", "Token of the internal routes.", text()),
+        (endpoint.internal.is_read(), "X-Internal-Token", "Token of the internal routes.", text()),
         (endpoint.idempotent, "Idempotency-Key", "Name of the request, chosen by its sender.", key),
     ];
     let of_request = all.into_iter().filter(|(is_so, ..)| *is_so);
@@ -277,7 +290,7 @@ fn headers(endpoint: &Endpoint) -> Vec<Value> {
 /// Adds the refusals that an operation can answer with.
 fn add_refusals(endpoint: &Endpoint, nodes: [&Node; 3], answers: &mut Value) {
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": reference("Refusal") } } });
-    if endpoint.scope.is_some() || endpoint.carrier {
+    if !endpoint.is_open() && !endpoint.reads_key {
         let takes_input = !nodes.iter().all(|node| node.is_nothing());
         let has_body = !nodes[2].is_nothing();
         for (code, text, is_possible) in [
@@ -385,7 +398,9 @@ fn resolve<'v>(schema: &'v Value, definitions: &'v Map<String, Value>) -> &'v Va
 fn without_marks(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for mark in [ALIASES, PATCH, ID, PLAIN, NEEDS, NUMBER_OR_UUID, TAG_DEFAULT, OPEN, RULES, UNLESS] {
+            for mark in
+                [ALIASES, PATCH, ID, PLAIN, NEEDS, NUMBER_OR_UUID, TAG_DEFAULT, OPEN, RULES, UNLESS, UNLESS_VALID]
+            {
                 map.remove(mark);
             }
             map.values_mut().for_each(without_marks);

@@ -6,13 +6,13 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::CONTENT_DISPOSITION;
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::any;
 use ringer_base::error::{Error, Result};
-use ringer_model::api_key::KeyOut;
+use ringer_model::api_key::{KeyOut, PageLinkIn, PageLinkOut};
 use ringer_model::review::ReviewRequest;
-use ringer_service::{Ladder, Reviewed, Reviews, RunPage, RunQuery, TurnList};
+use ringer_service::{Ladder, MailList, Reviewed, Reviews, RunPage, RunQuery, TurnList};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -25,7 +25,26 @@ use crate::validators::EntityTag;
 use crate::{Server, audio, packed, response, run_live};
 
 /// Paths at which the page shows something; the page itself reads the path.
-const VIEWS: [&str; 7] = ["/", "/runs/{id}", "/results/{id}", "/call", "/agents", "/agents/{id}", "/simulations/{id}"];
+const VIEWS: [&str; 18] = [
+    "/",
+    "/runs/{id}",
+    "/results/{id}",
+    "/call",
+    "/agents",
+    "/agents/new",
+    "/agents/{id}",
+    "/agents/{id}/edit",
+    "/simulations/new",
+    "/simulations/{id}",
+    "/callers/new",
+    "/callers/{id}",
+    "/calls/{call_id}",
+    "/compare",
+    "/compare/calls",
+    "/review",
+    "/watch",
+    "/settings",
+];
 
 #[derive(Deserialize, JsonSchema)]
 struct IdPath {
@@ -77,6 +96,9 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/simulation-result/{id}/ladder", ladder)
             .packs()
             .about("Get signalling messages, network figures and DTMF keys with their times"),
+        get("/v1/simulation-result/{id}/mails", mails)
+            .packs()
+            .about("List the mails of a conversation with their words, quotations and attachments"),
         get("/v1/simulation-result/{id}/turns", turns)
             .packs()
             .about("List the turns of both sides with their measurements"),
@@ -100,6 +122,11 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .repeatable()
             .of_page()
             .about("Exchange the printed start token for an API key"),
+        post("/v1/page-links", page_link)
+            .admin()
+            .repeatable()
+            .of("Organization")
+            .about("Make a link that opens the page once, with a key of scope read"),
         post("/v1/sample-agent", sample_agent)
             .repeatable()
             .of("Organization")
@@ -123,6 +150,10 @@ async fn ladder(ctx: Ctx, request: In<IdPath, LadderQuery>) -> Result<Ladder> {
     let mut ladder = ctx.service.runs().ladder(&ctx.caller, request.path.id).await?;
     ladder.entries.retain(|entry| request.query.rtcp || entry.kind != "rtcp");
     Ok(ladder)
+}
+
+async fn mails(ctx: Ctx, request: In<IdPath>) -> Result<MailList> {
+    ctx.service.runs().mail_list(&ctx.caller, request.path.id).await
 }
 
 async fn turns(ctx: Ctx, request: In<IdPath, TurnsQuery>) -> Result<TurnList> {
@@ -155,25 +186,38 @@ async fn levels(ctx: Ctx, _: In) -> Result<Document> {
 async fn file(ctx: Ctx, request: In<IdPath>) -> Result<Page> {
     let id = request.path.id;
     let text = call_page(&ctx.service.runs().call_file(&ctx.caller, id).await?);
+    send_file(&ctx.headers, text, &format!("call-{id}.html"))
+}
+
+/// Sends a page as a file with an entity tag.
+pub(super) fn send_file(headers: &HeaderMap, text: String, name: &str) -> Result<Page> {
     let tag = EntityTag::of_hash(Sha256::new_with_prefix(&text));
-    if tag.is_known(&ctx.headers) {
+    if tag.is_known(headers) {
         return Ok(tag.not_modified().into());
     }
     let mut response = respond(StatusCode::OK, HTML, text);
     tag.add_to(&mut response);
-    let name = format!("attachment; filename=\"call-{id}.html\"");
+    let name = format!("attachment; filename=\"{name}\"");
     response.headers_mut().insert(CONTENT_DISPOSITION, HeaderValue::from_str(&name).map_err(Error::internal)?);
     Ok(response.into())
 }
 
 async fn session(ctx: Ctx, request: In<Nothing, Nothing, PageSessionIn>) -> Result<KeyOut> {
     let is_forwarded = |name: &str| name == "forwarded" || name.starts_with("x-forwarded-");
+    let (library, token) = (ctx.service.library(), &request.body.token);
     match &ctx.door {
         Some(door) if !ctx.headers.keys().any(|name| is_forwarded(name.as_str())) => {
-            ctx.service.library().open_page(door, &request.body.token).await
+            match library.open_page(door, token).await {
+                Err(Error::Forbidden(_)) => library.open_page_link(token).await,
+                done => done,
+            }
         }
-        _ => Err(Error::Forbidden("Start token is not valid".into())),
+        _ => library.open_page_link(token).await,
     }
+}
+
+async fn page_link(ctx: Ctx, request: In<Nothing, Nothing, PageLinkIn>) -> Result<PageLinkOut> {
+    ctx.service.library().make_page_link(&ctx.caller, request.body).await
 }
 
 async fn sample_agent(ctx: Ctx, _: In<Nothing, Nothing, Option<Nothing>>) -> Result<SampleAgentOut> {
@@ -185,7 +229,7 @@ async fn sample_agent(ctx: Ctx, _: In<Nothing, Nothing, Option<Nothing>>) -> Res
 
 /// Adds the views and files of the page. On a loopback listener they are shown to its own names alone.
 pub(super) fn add_to(mut router: Router, server: &Arc<Server>, identify: fn(Response) -> Response) -> Router {
-    let files = ASSETS.iter().map(|asset| (asset.path, asset.content_type, asset.text));
+    let files = ASSETS.iter().map(|asset| (asset.path, asset.content_type, asset.text.as_str()));
     for (path, content_type, text) in VIEWS.into_iter().map(|path| (path, HTML, SHELL)).chain(files) {
         let server = Arc::clone(server);
         let shown = move |request: Request| async move {

@@ -30,7 +30,7 @@ use tracing::Instrument;
 use url::form_urlencoded;
 
 use crate::client_limits::{Unread, client_of};
-use crate::endpoint::{Ctx, Endpoint};
+use crate::endpoint::{Ctx, Endpoint, InternalToken};
 use crate::host::{is_served, misdirection};
 use crate::idempotency::Call;
 use crate::rate::Quota;
@@ -203,6 +203,7 @@ async fn run_admitted(
     let ctx = Ctx {
         service: server.service.clone(),
         caller,
+        is_operator: has_internal_token(server, &parts.headers),
         headers: parts.headers,
         upload,
         stopping: server.stopping.clone(),
@@ -211,6 +212,9 @@ async fn run_admitted(
         health: server.health.clone(),
         door: server.setup.door.clone(),
         sample_agent: server.setup.sample_agent.clone(),
+        line_tests: server.setup.line_tests.clone(),
+        previews: server.setup.previews.clone(),
+        suites: server.setup.suites.clone(),
     };
     let takes_gzip = ready.endpoint.packs && packed::is_taken(&ctx.headers);
     let call = Call {
@@ -270,6 +274,12 @@ async fn admit(server: &Server, endpoint: &Endpoint, parts: &Parts, request_id: 
     if endpoint.carrier && !is_carrier(server, parts) {
         return Err(refused(key_refusal(), Guess::Wrong));
     }
+    if endpoint.agent_token {
+        let is_known = is_agent(server, endpoint, parts).await;
+        if !is_known.map_err(|error| refused(refusal(error, request_id), Guess::None))? {
+            return Err(refused(key_refusal(), Guess::Wrong));
+        }
+    }
     if endpoint.scope.is_none() && !endpoint.reads_key {
         return Ok(nobody());
     }
@@ -286,39 +296,67 @@ async fn admit(server: &Server, endpoint: &Endpoint, parts: &Parts, request_id: 
     if let Some(needed) = endpoint.scope.filter(|needed| !caller.scope.covers(*needed)) {
         return Err(refused(scope_missing(caller.scope, needed), Guess::None));
     }
-    if endpoint.internal && !is_internal(server, headers, &caller) {
+    if !is_internal(server, endpoint.internal, headers, &caller) {
         return Err(refused(detail(StatusCode::FORBIDDEN, "Invalid internal token"), Guess::Wrong));
     }
     Ok(caller)
 }
 
-/// True for the internal token, or for an admin key if no token is set.
-fn is_internal(server: &Server, headers: &HeaderMap, caller: &Caller) -> bool {
-    match &server.setup.internal_token {
-        Some(token) => {
-            let given = headers.get(INTERNAL_TOKEN).map_or(&[][..], HeaderValue::as_bytes);
-            token.expose().as_bytes().ct_eq(given).into()
-        }
-        None => caller.scope.covers(Scope::Admin),
+/// True for a request that may use a route with this requirement of the internal token.
+fn is_internal(server: &Server, need: InternalToken, headers: &HeaderMap, caller: &Caller) -> bool {
+    match need {
+        InternalToken::Unread => true,
+        InternalToken::OrAdmin if server.setup.internal_token.is_none() => caller.scope.covers(Scope::Admin),
+        InternalToken::OrAdmin | InternalToken::Needed => has_internal_token(server, headers),
+        InternalToken::Optional => !headers.contains_key(INTERNAL_TOKEN) || has_internal_token(server, headers),
     }
+}
+
+/// True if the request has the internal token; false where none is configured.
+fn has_internal_token(server: &Server, headers: &HeaderMap) -> bool {
+    let Some(token) = &server.setup.internal_token else { return false };
+    let given = headers.get(INTERNAL_TOKEN).map_or(&[][..], HeaderValue::as_bytes);
+    token.expose().as_bytes().ct_eq(given).into()
 }
 
 /// True for the carrier's token, in a header or in the query; false if no token is set.
 fn is_carrier(server: &Server, parts: &Parts) -> bool {
     let Some(token) = &server.service.settings().sms.inbound_token else { return false };
-    let query = parts.uri.query().unwrap_or_default().as_bytes();
-    let in_query =
-        || form_urlencoded::parse(query).find(|(name, _)| name == "token").map(|(_, value)| value.into_owned());
     let given = match parts.headers.get(CARRIER_TOKEN) {
         Some(value) => value.as_bytes().to_vec(),
-        None => in_query().unwrap_or_default().into_bytes(),
+        None => token_in_query(parts),
     };
     token.expose().as_bytes().ct_eq(&given).into()
 }
 
+/// True for the token of the agent in the path, as a bearer token or in the query.
+async fn is_agent(server: &Server, endpoint: &Endpoint, parts: &Parts) -> ringer_base::error::Result<bool> {
+    let path = segments(endpoint.path, parts.uri.path());
+    let id = match &path {
+        Json::Object(members) => members.iter().find(|(name, _)| name == "agent_id"),
+        _ => None,
+    };
+    let id = match id {
+        Some((_, Json::Text(id))) => id.parse().unwrap_or_default(),
+        _ => 0,
+    };
+    let given = match parts.headers.get(AUTHORIZATION) {
+        Some(value) => value.to_str().ok().and_then(bearer).unwrap_or_default().as_bytes().to_vec(),
+        None => token_in_query(parts),
+    };
+    server.service.runs().is_inbound_token(id, &given).await
+}
+
+/// Returns the parameter `token` of the query; empty where there is none.
+fn token_in_query(parts: &Parts) -> Vec<u8> {
+    let query = parts.uri.query().unwrap_or_default().as_bytes();
+    let found = form_urlencoded::parse(query).find(|(name, _)| name == "token");
+    found.map(|(_, value)| value.into_owned().into_bytes()).unwrap_or_default()
+}
+
 /// Returns the caller of a route without a key, which owns nothing.
 fn nobody() -> Caller {
-    Caller { organization: String::new(), key_id: uuid::Uuid::nil(), scope: Scope::Read }
+    Caller::keyless(String::new(), Scope::Read)
 }
 
 /// Returns the token of `Bearer TOKEN` (RFC 6750 section 2.1; the scheme's case does not matter).

@@ -66,7 +66,7 @@ impl Answer for Empty {
 pub struct Raw<const KIND: usize>(pub Response);
 
 /// Content types of [`Raw`] answers for the document, the default format first.
-const CONTENT_TYPES: [&[&str]; 10] = [
+const CONTENT_TYPES: [&[&str]; 11] = [
     &[HTML],
     &[WAV, FLAC, OGG],
     &[EVENTS],
@@ -77,6 +77,7 @@ const CONTENT_TYPES: [&[&str]; 10] = [
     &[CSV, JSON, XML],
     &[JSON, OCTETS],
     &[PCAPNG],
+    &[WAV],
 ];
 
 /// Index of transcripts in [`CONTENT_TYPES`].
@@ -104,6 +105,8 @@ pub type Table = Raw<7>;
 pub type Outline = Raw<OUTLINE>;
 /// A capture of packets.
 pub type Packets = Raw<9>;
+/// A sound as WAV.
+pub type Wav = Raw<10>;
 
 impl<const KIND: usize> From<Response> for Raw<KIND> {
     fn from(response: Response) -> Raw<KIND> {
@@ -231,6 +234,10 @@ pub fn refusal(error: Error, request_id: &str) -> Response {
         Error::Refused(_) => detail(StatusCode::BAD_REQUEST, &text),
         Error::Conflict(_) => detail(StatusCode::CONFLICT, &text),
         Error::Outdated(_) => detail(StatusCode::PRECONDITION_FAILED, &text),
+        Error::Busy(_) => {
+            let body = json!({ "detail": text, "retry_after": 1 }).to_string();
+            with(respond(StatusCode::TOO_MANY_REQUESTS, JSON, body), RETRY_AFTER, HeaderValue::from_static("1"))
+        }
         Error::Unavailable(_) => {
             with(detail(StatusCode::SERVICE_UNAVAILABLE, &text), RETRY_AFTER, HeaderValue::from_static("30"))
         }

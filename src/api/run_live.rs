@@ -35,7 +35,7 @@ pub(super) async fn stream(ctx: Ctx, run_id: i64) -> Result<Response> {
         changes: ctx.service.runs().any_change(),
         ctx,
         run_id,
-        told: BTreeMap::new(),
+        sent: BTreeMap::new(),
         ready: VecDeque::new(),
         quiet: 0,
         over: false,
@@ -57,7 +57,7 @@ struct RunWatch {
     since_ms: i64,
     changes: Option<watch::Receiver<u64>>,
     /// Values that were sent last, of the run (0) and of each result.
-    told: BTreeMap<i64, Value>,
+    sent: BTreeMap<i64, Value>,
     ready: VecDeque<Event>,
     quiet: u32,
     over: bool,
@@ -107,9 +107,9 @@ impl RunWatch {
     }
 
     fn tell(&mut self, name: &str, key: i64, value: Value) {
-        if self.told.get(&key) != Some(&value) {
+        if self.sent.get(&key) != Some(&value) {
             self.ready.push_back(piece(name, Some(self.since_ms), &value));
-            self.told.insert(key, value);
+            self.sent.insert(key, value);
         }
     }
 }

@@ -6,12 +6,14 @@ use ringer_model::format::ExportFormat;
 use ringer_model::run::{QueueAnswer, QueueRequest, RunItem};
 use ringer_model::schema::one_of;
 use ringer_model::text::{SmsQueueSpec, TextQueueSpec};
-use ringer_service::{RunCancelled, RunDeleted, RunResults, SmsQueued};
+use ringer_service::{RunCancelled, RunComparison, RunDeleted, RunResults, SmsQueued};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
-use crate::response::{CSV, JSON, Table, XML, respond};
+use crate::page::send_file;
+use crate::page_file::run_page;
+use crate::response::{CSV, JSON, Page, Table, XML, respond};
 
 #[derive(Deserialize, JsonSchema)]
 struct SimulationPath {
@@ -43,6 +45,14 @@ struct CancelQuery {
     hangup: bool,
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct CompareQuery {
+    /// Id of the earlier run.
+    a: i64,
+    /// Id of the later run.
+    b: i64,
+}
+
 /// Answer with the runs of a simulation.
 #[derive(Serialize, JsonSchema)]
 struct Runs {
@@ -68,6 +78,10 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .of("Simulation")
             .about("List the runs of a simulation"),
         get("/v1/retrieve-simulation-results/{simulation_run_id}", results).about("Get a run with all its results"),
+        get("/v1/simulation-runs/compare", compare).packs().about("Compare two runs call by call"),
+        get("/v1/simulation-run/{id}/page", page)
+            .sends_file(false)
+            .about("Get a run as one HTML file with its calls and their recordings"),
         get("/v1/simulation-run/{id}/export", export).about("Export a run with its results as CSV, JSON or JUnit XML"),
         post("/v1/simulation-run/{id}/cancel", cancel)
             .about("Cancel results that have not begun, or end all results of a run"),
@@ -94,6 +108,16 @@ async fn of_simulation(ctx: Ctx, request: In<SimulationPath>) -> Result<Runs> {
 
 async fn results(ctx: Ctx, request: In<RunPath>) -> Result<RunResults> {
     ctx.service.runs().run_results(&ctx.caller, request.path.simulation_run_id).await
+}
+
+async fn compare(ctx: Ctx, request: In<Nothing, CompareQuery>) -> Result<RunComparison> {
+    ctx.service.runs().compare_runs(&ctx.caller, request.query.a, request.query.b).await
+}
+
+async fn page(ctx: Ctx, request: In<IdPath>) -> Result<Page> {
+    let id = request.path.id;
+    let text = run_page(&ctx.service.runs().run_file(&ctx.caller, id).await?);
+    send_file(&ctx.headers, text, &format!("run-{id}.html"))
 }
 
 async fn export(ctx: Ctx, request: In<IdPath, ExportQuery>) -> Result<Table> {

@@ -112,12 +112,12 @@ pub async fn accept(
 
 /// Refuses a connection. What the client has sent is read for a moment: it would not see the refusal otherwise.
 async fn refuse(mut stream: TcpStream) {
-    let told = async {
+    let refusing = async {
         stream.write_all(REFUSAL).await?;
         stream.shutdown().await?;
         tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
     };
-    let _ = timeout(FAREWELL, told).await;
+    let _ = timeout(FAREWELL, refusing).await;
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {
@@ -219,7 +219,7 @@ mod tests {
     async fn who_takes_no_byte_is_given_up() {
         let (near, mut far) = tokio::io::duplex(64);
         let mut near = Impatient::new(near, Duration::from_millis(20));
-        near.write_all(&[1; 64]).await.expect("there is room");
+        near.write_all(&[1; 64]).await.expect("there is space");
         // After a piece was taken in time, the next one has the whole limit again.
         let mut taken = [0; 64];
         let (written, read) = tokio::join!(near.write_all(&[2; 64]), far.read_exact(&mut taken));

@@ -5,9 +5,16 @@ use ringer_base::error::Result;
 use ringer_model::Object;
 use ringer_model::run::Accepted;
 use ringer_model::schema::{Field, Kind, Node};
-use ringer_model::text::{AgentMessage, MessageTaken, Turn, TurnSpec};
+use ringer_model::text::{AgentMessage, MessageTaken, TextTurn, TextTurnRequest};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::endpoint::{Ctx, Endpoint, In, Nothing, post, with_tag};
+
+#[derive(Deserialize, JsonSchema)]
+struct AgentPath {
+    agent_id: i64,
+}
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
@@ -22,6 +29,11 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .carrier()
             .of("Organization")
             .about("Post a text message from the carrier, as JSON or a form"),
+        post("/v1/agents/{agent_id}/inbound-messages", inbound_of_agent)
+            .repeatable()
+            .agent_token()
+            .of("Agent")
+            .about("Post a message of an agent whose platform answers by itself, in the platform's own form"),
     ];
     with_tag("Text", "Simulation result", endpoints).collect()
 }
@@ -35,6 +47,7 @@ pub(super) fn delivered(carrier: &Sms) -> Node {
         patch: false,
         needs: Vec::new(),
         unless: None,
+        unless_valid: false,
         node: Node { kind: Kind::TextId, nullable: !required },
     };
     let fields = [("from", true), ("to", true), ("text", true), ("message_id", false)];
@@ -45,10 +58,14 @@ async fn take(ctx: Ctx, request: In<Nothing, Nothing, AgentMessage>) -> Result<M
     ctx.service.runs().take_message(&ctx.caller, request.body).await
 }
 
+async fn inbound_of_agent(ctx: Ctx, request: In<AgentPath, Nothing, Object>) -> Result<Accepted> {
+    ctx.service.runs().take_inbound(request.path.agent_id, request.body).await
+}
+
 async fn inbound(ctx: Ctx, request: In<Nothing, Nothing, Object>) -> Result<Accepted> {
     ctx.service.runs().take_sms(&request.body).await
 }
 
-async fn turn(ctx: Ctx, request: In<Nothing, Nothing, TurnSpec>) -> Result<Turn> {
+async fn turn(ctx: Ctx, request: In<Nothing, Nothing, TextTurnRequest>) -> Result<TextTurn> {
     ctx.service.runs().text_turn(&ctx.caller, request.body).await
 }

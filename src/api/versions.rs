@@ -2,7 +2,7 @@
 
 use ringer_base::error::Result;
 use ringer_model::agent_version::{
-    LabelRecord, LabelSpec, LabelsSpec, LabelsTaken, VersionName, VersionRecord, VersionSpec,
+    LabelChange, LabelRecord, LabelSpec, LabelsSpec, LabelsTaken, VersionName, VersionRecord, VersionSpec,
 };
 use ringer_service::{LabelDeleted, VersionDeleted, VersionLabels};
 use schemars::JsonSchema;
@@ -102,7 +102,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/agents/{agent_id}/labels", search).of("Agent").about("List the labels of an agent, sorted by text"),
         post("/v1/agents/{agent_id}/labels", create_label).of("Agent").about("Create a label"),
         get("/v1/agents/{agent_id}/labels/{label_id}", label).about("Get a label"),
-        put_route("/v1/agents/{agent_id}/labels/{label_id}", rename).about("Rename a label"),
+        put_route("/v1/agents/{agent_id}/labels/{label_id}", rename).about("Rename or colour a label"),
         delete("/v1/agents/{agent_id}/labels/{label_id}", remove_label).about("Delete a label that no version has"),
     ];
     with_tag("Agent versions", "Agent", versions).chain(with_tag("Labels", "Agent", labels)).collect()
@@ -169,7 +169,7 @@ async fn label(ctx: Ctx, request: In<LabelPath>) -> Result<LabelRecord> {
     ctx.service.library().label(&ctx.caller, request.path.agent_id, request.path.label_id).await
 }
 
-async fn rename(ctx: Ctx, request: In<LabelPath, Nothing, LabelSpec>) -> Result<LabelRecord> {
+async fn rename(ctx: Ctx, request: In<LabelPath, Nothing, LabelChange>) -> Result<LabelRecord> {
     let LabelPath { agent_id, label_id } = request.path;
     ctx.service.library().update_label(&ctx.caller, agent_id, label_id, request.body).await
 }

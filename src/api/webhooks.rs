@@ -17,7 +17,7 @@ struct WebhookPath {
 
 /// Webhook whose signing key is asked for.
 #[derive(Deserialize, JsonSchema)]
-struct WhoseKey {
+struct WebhookKeyRequest {
     /// Identifier of the webhook.
     webhook_id: Uuid,
 }
@@ -90,10 +90,10 @@ async fn deliveries(ctx: Ctx, request: In<WebhookPath, PageQuery>) -> Result<Del
     ctx.service.watching().webhook_deliveries(&ctx.caller, request.path.webhook_id, page, page_size).await
 }
 
-async fn generate_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
+async fn generate_key(ctx: Ctx, request: In<Nothing, Nothing, WebhookKeyRequest>) -> Result<SigningKey> {
     ctx.service.watching().generate_signing_key(&ctx.caller, request.body.webhook_id).await
 }
 
-async fn read_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
+async fn read_key(ctx: Ctx, request: In<Nothing, Nothing, WebhookKeyRequest>) -> Result<SigningKey> {
     ctx.service.watching().get_signing_key(&ctx.caller, request.body.webhook_id).await
 }

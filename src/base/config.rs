@@ -9,10 +9,14 @@ use std::path::{Path, PathBuf};
 use ringer_media::measure::{ProbeTimes, YieldTimes};
 use serde::{Serialize, Serializer};
 
+mod adapters;
 mod behaviour;
 mod codecs;
+mod email;
 mod listen;
+mod models;
 mod notify;
+mod organizations;
 mod server;
 mod sip;
 mod source;
@@ -25,21 +29,25 @@ mod trunks;
 mod webrtc;
 mod websocket;
 
+pub use adapters::AdapterTable;
 pub use behaviour::{
     Audio, Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words,
 };
+pub use email::Email;
 pub use listen::SipListen;
+pub use models::LanguageModel;
 pub use notify::Notify;
+pub use organizations::OrganizationLimits;
 pub use server::Server;
 pub use sip::{CODECS, Dtmf, OfferedIn, Refer, Sip, SymmetricRtp, parse_ports};
 use source::Source;
 pub use source::{ConfigError, nearest};
 pub use sources::{Sources, network_of};
-pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer};
+pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer, shared_models};
 pub use srtp::{Encryption, SrtpKeys};
 pub use targets::Targets;
-pub use text::{Sms, Text};
-pub use trunks::{DialLimits, HostPort, Identity, Trunk};
+pub use text::{Sms, SmsCarrier, Text};
+pub use trunks::{DialLimits, HostPort, Identity, Trunk, carrier};
 pub use webrtc::{DEFAULT_ANSWER_S, Pipelines, WebRtc, is_http_address};
 pub use websocket::{DialectTable, WebSocket};
 
@@ -76,6 +84,10 @@ pub struct Config {
     pub language_model: LanguageModel,
     /// Model that hears recordings and judges them.
     pub audio_model: LanguageModel,
+    /// Further language models, by the names that metrics choose them by.
+    pub language_models: BTreeMap<String, LanguageModel>,
+    /// Further models that judge by ear, by the names that metrics choose them by.
+    pub audio_models: BTreeMap<String, LanguageModel>,
     /// Trusted certificates, and agents whose certificates are not verified.
     pub tls: Tls,
     /// Place of the speech models.
@@ -111,10 +123,16 @@ pub struct Config {
     pub webrtc: WebRtc,
     /// Settings of the start of voice pipelines.
     pub p2: Pipelines,
+    /// Settings of voice-agent platforms, by the name of each.
+    pub adapters: BTreeMap<String, AdapterTable>,
+    /// Sources of the definitions of agents, by name.
+    pub autosync: BTreeMap<String, AdapterTable>,
     /// Settings of text conversations.
     pub text: Text,
     /// Settings of the carrier of text messages.
     pub sms: Sms,
+    /// Settings of conversations by mail.
+    pub email: Email,
     /// Warnings at the start about settings that were given but are not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -138,38 +156,12 @@ pub struct Limits {
     pub max_body_bytes: usize,
     /// Most results that one run may create.
     pub max_results_per_run: usize,
+    /// Most conversations that are judged at the same time.
+    pub max_evaluations: usize,
     /// Minutes of conversation that an organization may use in a month (UTC); `None`: no limit.
     pub usage_minutes_per_month: Option<f64>,
-    /// Limits of the numbers that an organization dials, by its id.
-    pub organizations: BTreeMap<String, DialLimits>,
-}
-
-/// Settings of `[language_model]` and `[audio_model]`: a server with the chat-completions API. Off without `base_url`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct LanguageModel {
-    /// Base address, for example `http://127.0.0.1:11434/v1`.
-    pub base_url: Option<String>,
-    /// Bearer token; `None`: none is sent.
-    pub api_key: Option<Secret>,
-    /// Name of the model; needed with `base_url`.
-    pub model: Option<String>,
-    /// Most tokens of each answer; a model that reasons first needs thousands. `None`: a few for each word that is
-    /// wanted.
-    pub max_tokens: Option<u32>,
-}
-
-impl LanguageModel {
-    fn read_part(&mut self, part: &str, from: &mut Source) {
-        from.maybe_text(&format!("{part}.base_url"), &mut self.base_url);
-        from.secret(&format!("{part}.api_key"), &mut self.api_key);
-        from.maybe_text(&format!("{part}.model"), &mut self.model);
-        let mut tokens = self.max_tokens.unwrap_or(0);
-        from.whole(&format!("{part}.max_tokens"), 1..=1_000_000, &mut tokens);
-        self.max_tokens = Some(tokens).filter(|tokens| *tokens > 0);
-        if self.base_url.is_some() && self.model.is_none() {
-            from.refuse(format!("{part}.model is missing: {part}.base_url is set"));
-        }
-    }
+    /// Limits of an organization, by its name or id.
+    pub organizations: BTreeMap<String, OrganizationLimits>,
 }
 
 /// Settings of `[tls]`: connections to speech and language servers, and to agents over TLS.
@@ -313,11 +305,14 @@ impl Default for Config {
                 start_rate_per_s: 10.0,
                 max_body_bytes: 32 * 1024 * 1024,
                 max_results_per_run: 10_000,
+                max_evaluations: 16,
                 usage_minutes_per_month: None,
                 organizations: BTreeMap::new(),
             },
             language_model: LanguageModel::default(),
             audio_model: LanguageModel::default(),
+            language_models: BTreeMap::new(),
+            audio_models: BTreeMap::new(),
             tls: Tls::default(),
             speech: SpeechFiles::default(),
             synthesizer: Synthesizer::default(),
@@ -348,12 +343,20 @@ impl Default for Config {
             websocket: WebSocket::default(),
             webrtc: WebRtc::default(),
             p2: Pipelines::default(),
+            adapters: BTreeMap::new(),
+            autosync: BTreeMap::new(),
             text: Text::default(),
             sms: Sms::default(),
+            email: Email::default(),
             warnings: Vec::new(),
         }
     }
 }
+
+/// Variables that the settings do not read, between blanks.
+const READ_ELSEWHERE: &str = "RINGER_CONFIG RINGER_LOG RINGER_LOG_FORMAT RINGER_SIP_PASSWORD RINGER_ROOM_KEY \
+    RINGER_ROOM_SECRET RINGER_ROOM_TOKEN RINGER_PLATFORM_KEY RINGER_P3_KEY RINGER_P4_KEY RINGER_P5_KEY RINGER_P6_KEY \
+    RINGER_P7_KEY RINGER_P8_KEY RINGER_P9_KEY RINGER_P10_KEY RINGER_P11_KEY";
 
 impl Config {
     /// Returns the settings of this process. `path` is the `--config` flag (a named file must exist), `flags` are keys
@@ -371,11 +374,6 @@ impl Config {
         Config::from_texts(file, &environment, flags, raise_file_limit())
     }
 
-    /// Returns the folder of neural models.
-    pub fn models(&self) -> PathBuf {
-        self.speech.models.clone().unwrap_or_else(|| self.data.join("models"))
-    }
-
     /// Returns the settings of given texts; `file_limit` is how many files the process may have open.
     pub fn from_texts(
         file: Option<(&Path, &str)>,
@@ -386,8 +384,7 @@ impl Config {
         let mut from = Source::new(file, environment, flags)?;
         let mut config = Config::default();
         // These variables are read elsewhere: by `load`, by the log and by the command line.
-        from.pass_over(&["RINGER_CONFIG", "RINGER_LOG", "RINGER_LOG_FORMAT", "RINGER_SIP_PASSWORD"]);
-        from.pass_over(&["RINGER_ROOM_KEY", "RINGER_ROOM_SECRET", "RINGER_ROOM_TOKEN"]);
+        READ_ELSEWHERE.split_whitespace().for_each(|name| from.pass_over(&[name]));
         from.read_parsed("data", "a folder", |text| Some(PathBuf::from(text)), &mut config.data);
         from.secret("database.url", &mut config.database.url);
         let server =
@@ -405,8 +402,7 @@ impl Config {
         config.read_addresses(&mut from);
         config.read_limits(&mut from, file_limit);
         config.read_access(&mut from);
-        config.language_model.read_part("language_model", &mut from);
-        config.audio_model.read_part("audio_model", &mut from);
+        config.read_models(&mut from);
         config.tls.take(&mut from);
         config.speech.take(&mut from);
         config.synthesizer.read(&mut from);
@@ -439,8 +435,11 @@ impl Config {
         config.websocket.read(&mut from);
         config.webrtc.read_from(&mut from);
         config.p2.read_from(&mut from);
+        config.adapters = adapters::adapters(&mut from, adapters::ADAPTERS);
+        config.autosync = adapters::adapters(&mut from, adapters::AUTOSYNC);
         config.text.read(&mut from);
         config.sms.read(&mut from);
+        config.email.read(&mut from, config.notify.smtp_url.as_ref());
         config.warnings = from.finish()?;
         config.warnings.extend(config.server.narrowed.clone());
         config.warnings.extend(trunks::silent_trunks(&config.sip.trunks));
@@ -459,8 +458,9 @@ impl Config {
         from.number("limits.start_rate_per_s", 0.01..=10_000.0, &mut limits.start_rate_per_s);
         from.whole("limits.max_body_bytes", 1024..=1 << 32, &mut limits.max_body_bytes);
         from.whole("limits.max_results_per_run", 1..=1_000_000, &mut limits.max_results_per_run);
+        from.whole("limits.max_evaluations", 1..=1000, &mut limits.max_evaluations);
         from.maybe_number("limits.usage_minutes_per_month", 0.0..=1e9, &mut limits.usage_minutes_per_month);
-        limits.organizations = trunks::read_organizations(from);
+        limits.organizations = organizations::read_organizations(from);
         let for_calls = FILES_PER_CALL.saturating_mul(limits.max_calls as u64);
         self.server.read_connections(from, file_limit.saturating_sub(for_calls));
     }

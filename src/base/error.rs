@@ -22,6 +22,8 @@ pub enum Error {
     Conflict(String),
     /// The resource was changed since it was read.
     Outdated(String),
+    /// As many requests of this kind run as may.
+    Busy(String),
     /// The request is not possible now (draining, no language model).
     Unavailable(String),
     /// An engine fault; its text is for the log, not for the user.
@@ -49,16 +51,16 @@ type Cause = dyn std::error::Error + Send + Sync;
 
 /// Returns a text with those of an error and its causes after it, as far as they say something else.
 fn with_causes(text: String, cause: &Cause) -> String {
-    let mut told = text;
+    let mut message = text;
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(cause);
     while let Some(error) = cause {
         let text = error.to_string();
-        if !told.contains(&text) {
-            told = format!("{told}: {text}");
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
         }
         cause = error.source();
     }
-    told
+    message
 }
 
 impl fmt::Display for Fault {
@@ -115,6 +117,7 @@ impl fmt::Display for Error {
             | Error::Refused(text)
             | Error::Conflict(text)
             | Error::Outdated(text)
+            | Error::Busy(text)
             | Error::Unavailable(text) => f.write_str(text),
             Error::Internal(fault) => fault.fmt(f),
         }

@@ -26,6 +26,9 @@ pub struct Bounds {
     pub patience: Duration,
 }
 
+/// Code of the failure to fetch a file that is too large.
+pub const TOO_LARGE: &str = "file_too_large";
+
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 
@@ -41,7 +44,7 @@ pub async fn fetch(url: &str, allowed: impl Fn(IpAddr) -> bool + Send + Sync + '
 /// Fetches a file as [`fetch`] does, with limits of its own.
 ///
 /// # Errors
-/// The same as of [`fetch`].
+/// The same as of [`fetch`], and [`TOO_LARGE`] for a file over the limit.
 pub async fn fetch_within(
     bounds: Bounds,
     url: &str,
@@ -87,8 +90,13 @@ async fn ask(client: &Client, url: &Url, guard: &Guard) -> Result<Response, Fail
     })
 }
 
+/// Returns a size in words: MiB where it is a whole number of them, else MB (10^6 bytes).
+fn size_text(bytes: usize) -> String {
+    if bytes.is_multiple_of(1 << 20) { format!("{} MiB", bytes >> 20) } else { format!("{} MB", bytes / 1_000_000) }
+}
+
 async fn body(mut answer: Response, most: usize) -> Result<Vec<u8>, Failure> {
-    let too_large = || failure(format_args!("it is larger than {} MiB", most >> 20));
+    let too_large = || Failure { code: TOO_LARGE, ..failure(format_args!("it is larger than {}", size_text(most))) };
     if answer.content_length().is_some_and(|length| length > most as u64) {
         return Err(too_large());
     }

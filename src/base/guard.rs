@@ -43,6 +43,12 @@ impl fmt::Display for Blocked {
 impl std::error::Error for Blocked {}
 
 impl Blocked {
+    /// Returns the refusal of a name that the look-up did not find; the cause goes to the log.
+    fn no_address(cause: io::Error) -> Blocked {
+        tracing::debug!(%cause, "a name is not found");
+        Blocked::NoAddress
+    }
+
     /// Returns the guard's refusal behind an error of a guarded client; `None` for other errors.
     pub fn of(error: &reqwest::Error) -> Option<Blocked> {
         let mut cause = error.source();
@@ -111,7 +117,7 @@ impl Guard {
         self.literal(url)?;
         let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
         let found = tokio::time::timeout(LOOK_PATIENCE, (self.names)(name.to_owned())).await;
-        let found = found.unwrap_or(Ok(Vec::new())).map_err(|_| Blocked::NoAddress)?;
+        let found = found.unwrap_or(Ok(Vec::new())).map_err(Blocked::no_address)?;
         match found.iter().all(|address| (self.rule)(*address)) {
             _ if found.is_empty() => Err(Blocked::NoAddress),
             true => Ok(()),
@@ -167,7 +173,7 @@ impl Resolve for Guard {
     fn resolve(&self, name: Name) -> Resolving {
         let (guard, name) = (self.clone(), name.as_str().to_owned());
         Box::pin(async move {
-            let found = (guard.names)(name).await.map_err(|_| Blocked::NoAddress)?;
+            let found = (guard.names)(name).await.map_err(Blocked::no_address)?;
             let open: Vec<SocketAddr> =
                 found.into_iter().filter(|address| (guard.rule)(*address)).map(|address| (address, 0).into()).collect();
             if open.is_empty() {

@@ -37,13 +37,14 @@ impl Roots {
         let bad = |why: &str| format!("{}: {why}", path.display());
         let bytes = std::fs::read(path).map_err(|error| bad(&error.to_string()))?;
         let all: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-        let all = all.map_err(|_| bad("it is no file of PEM certificates"))?;
+        let all = all.map_err(|error| bad(&format!("it is no file of PEM certificates: {error}")))?;
         if all.is_empty() {
             return Err(bad("it holds no PEM certificate"));
         }
         let mut store = RootCertStore::empty();
         for root in &all {
-            store.add(root.clone()).map_err(|_| bad("it holds a certificate that cannot be trusted"))?;
+            let added = store.add(root.clone());
+            added.map_err(|error| bad(&format!("it holds a certificate that cannot be trusted: {error}")))?;
         }
         Ok(Roots(all.into()))
     }
@@ -64,6 +65,11 @@ impl Roots {
             }
             None => client.build(),
         }
+    }
+
+    /// Returns the certificates, each in DER.
+    pub fn certificates(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(|certificate| certificate.as_ref())
     }
 
     /// Returns a TLS configuration for clients that trust these authorities too. `None`: only the well-known ones,

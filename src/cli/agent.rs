@@ -12,9 +12,10 @@ use super::out::Out;
 use super::signals::Signals;
 use super::tls::TlsFlags;
 use super::{fail, local};
-use crate::agent::{Desk, Fault, Log, chat, pipeline};
-use crate::config::SipListen;
+use crate::agent::{Desk, Fault, Log, Ways, chat, pipeline, platform};
+use crate::config::{Secret, SipListen};
 use crate::tasks::Tasks;
+use crate::transport::websocket::platform::far::FarSide;
 
 /// Flags of `ringer agent`.
 #[derive(Debug, clap::Args)]
@@ -27,7 +28,9 @@ use crate::tasks::Tasks;
   ringer call ws://127.0.0.1:8765/
   ringer agent --pipeline 127.0.0.1:7860 &
   ringer call pipeline:http://127.0.0.1:7860
-  ringer call ws://127.0.0.1:8765/twilio_media_streams --dialect twilio_media_streams")]
+  ringer call ws://127.0.0.1:8765/twilio_media_streams --dialect twilio_media_streams
+  ringer agent --platform openai_realtime --port 8766 &
+  RINGER_P4_KEY=any ringer call p4:desk --preset openai_realtime --base ws://127.0.0.1:8766")]
 pub struct Args {
     /// Address of the SIP socket: UDP, or with udp:, tcp: or tls: before it; commas between several
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5080")]
@@ -41,6 +44,16 @@ pub struct Args {
     /// Answer messages here, too: POST /v1/chat/completions
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:8000")]
     pub chat: Option<SocketAddr>,
+    /// Answer on 127.0.0.1, too, as a platform does: the WebSocket of this preset of adapters, and the request for its
+    /// session
+    #[arg(long, value_name = "KIND", value_parser = kind_of_platform)]
+    pub platform: Option<String>,
+    /// Port of --platform; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 8766, requires = "platform")]
+    pub port: u16,
+    /// Key that callers of --platform must have [default: any]
+    #[arg(long, value_name = "KEY", env = "RINGER_PLATFORM_KEY", hide_env_values = true, requires = "platform")]
+    pub platform_key: Option<String>,
     /// Certificates of SIP over TLS.
     #[command(flatten)]
     pub tls: TlsFlags,
@@ -85,46 +98,63 @@ async fn serve(args: Args) -> Result<(), String> {
     let (engine, incoming) =
         local::engine_with(speech, args.listen, args.rtp_ports.clone(), args.tls.settings()?).await?;
     let mut addresses = addresses(&engine.sip_addresses());
-    let sockets = match args.websocket {
-        Some(address) => {
-            let listener = TcpListener::bind(address).await;
-            let listener = listener.map_err(|error| format!("the WebSocket address {address}: {error}"))?;
-            let bound = listener.local_addr().map_err(|error| error.to_string())?;
-            addresses.push_str(&format!(" and ws://{bound}/"));
-            Some(listener)
-        }
-        None => None,
-    };
     let tasks = Tasks::new();
-    let offers = match args.pipeline {
-        Some(address) => {
-            let listener = TcpListener::bind(address).await;
-            let listener = listener.map_err(|error| format!("the address of offers {address}: {error}"))?;
-            let bound = listener.local_addr().map_err(|error| error.to_string())?;
-            addresses.push_str(&format!(" and pipeline:http://{bound}"));
-            Some(pipeline::listen(listener, &tasks))
-        }
-        None => None,
-    };
-    if let Some(address) = args.chat {
-        let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|error| format!("the address of messages {address}: {error}"))?;
-        let bound = listener.local_addr().map_err(|error| error.to_string())?;
-        addresses.push_str(&format!(" and http://{bound}/v1"));
-        chat::listen(listener, &tasks, args.fault);
-    }
+    let ways = ways(&args, &tasks, &mut addresses).await?;
     let desk = Desk::new(engine, voice, log, local::codecs(&args.codec), args.fault);
     // Calls are answered whether anybody reads this or not.
     let out = Out::standard();
     out.line(format_args!("{READY}{addresses}"));
     local::neural(&local::own_settings()).iter().for_each(|line| out.line(line));
     tokio::select! {
-        () = desk.serve(incoming, sockets, offers, args.once) => {}
+        () = desk.serve(incoming, ways, args.once) => {}
         () = stop.wait() => {}
     }
     desk.stop().await;
     tasks.stop().await;
     Ok(())
+}
+
+/// Opens the ways beside SIP that are asked for, and adds their addresses.
+async fn ways(args: &Args, tasks: &Tasks, addresses: &mut String) -> Result<Ways, String> {
+    let mut ways = Ways::default();
+    if let Some(address) = args.websocket {
+        let (listener, bound) = bind("the WebSocket address", address).await?;
+        addresses.push_str(&format!(" and ws://{bound}/"));
+        ways.sockets = Some(listener);
+    }
+    if let Some(address) = args.pipeline {
+        let (listener, bound) = bind("the address of offers", address).await?;
+        addresses.push_str(&format!(" and pipeline:http://{bound}"));
+        ways.offers = Some(pipeline::listen(listener, tasks));
+    }
+    if let Some(side) = args.platform.as_deref().and_then(FarSide::of) {
+        let (listener, bound) =
+            bind("the address of --platform", SocketAddr::from(([127, 0, 0, 1], args.port))).await?;
+        addresses.push_str(&format!(" and ws://{bound} ({})", side.name()));
+        let key = args.platform_key.clone().map(Secret::new);
+        let (calls, receiver) = platform::channel();
+        platform::listen(listener, tasks, side, key, calls);
+        ways.platform = Some(receiver);
+    }
+    if let Some(address) = args.chat {
+        let (listener, bound) = bind("the address of messages", address).await?;
+        addresses.push_str(&format!(" and http://{bound}/v1"));
+        chat::listen(listener, tasks, args.fault);
+    }
+    Ok(ways)
+}
+
+/// Returns a listener and its address; `what` names it in an error.
+async fn bind(what: &str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
+    let listener = TcpListener::bind(address).await.map_err(|error| format!("{what} {address}: {error}"))?;
+    let bound = listener.local_addr().map_err(|error| error.to_string())?;
+    Ok((listener, bound))
+}
+
+fn kind_of_platform(text: &str) -> Result<String, String> {
+    let names = || FarSide::names().collect::<Vec<_>>().join(", ");
+    let is_known = FarSide::names().any(|name| name == text);
+    if is_known { Ok(text.to_owned()) } else { Err(format!("it must be one of {}", names())) }
 }
 
 /// Returns the addresses to call: `sip:desk@127.0.0.1:5080`, and the same for each other transport.

@@ -3,6 +3,7 @@
 mod check;
 mod flags;
 mod hint;
+mod platform;
 mod room;
 mod show;
 
@@ -24,6 +25,8 @@ use tokio::sync::mpsc;
 pub use self::flags::{NOISES, Noise};
 pub(super) use self::flags::{address, is_socket, noise, pipeline, room};
 use self::flags::{dialect, digits, header};
+pub use self::platform::PlatformFlags;
+use self::platform::platform;
 pub use self::room::{FAR_AGENT, NewRoom, RoomFlags, Rooms, Way};
 use self::show::{CALLER, Outcome, Show};
 use super::lines::{Lines, Style};
@@ -77,12 +80,14 @@ Examples:
   ringer call ws://127.0.0.1:8765/agent
   ringer call --check ws://127.0.0.1:8765/agent
   ringer call pipeline:http://127.0.0.1:7860
+  RINGER_P4_KEY=... ringer call p4:AGENT_ID --preset openai_realtime
   RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer call room:wss://rooms.example --agent-name desk
   ringer call wss://agent.example/stream --dialect twilio_media_streams --username u")]
 pub struct Args {
     /// Address to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:;
     /// or ws:// or wss://; or pipeline:http://host:port, a voice pipeline that takes offers at /api/offer; or
-    /// room:wss://host, a server of media rooms
+    /// room:wss://host, a server of media rooms; or p3:AGENT to p11:AGENT, an agent on a platform by its id there, with
+    /// the key in RINGER_P3_KEY to RINGER_P11_KEY and [adapters.P3] to [adapters.P11] of the settings
     #[arg(value_name = "URI", value_parser = address)]
     pub to: String,
     /// Protocol of the messages of a WebSocket [default: the engine's own]
@@ -144,6 +149,9 @@ pub struct Args {
     /// Rooms and who may join them.
     #[command(flatten)]
     pub rooms: RoomFlags,
+    /// Adapters of agents on platforms.
+    #[command(flatten)]
+    pub platforms: PlatformFlags,
 }
 
 /// Language spoken in a call from the shell.
@@ -197,6 +205,7 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
         return Err("--dialect is for ws:// and wss:// addresses".to_owned().into());
     }
     args.rooms.check(room(&args.to).is_some())?;
+    args.platforms.check(platform(&args.to).is_some())?;
     let (target, new_room) = args.way_into_room()?;
     if let Some(path) = &args.record {
         writable(path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
@@ -211,7 +220,7 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
         equipment.notes.iter().for_each(complain);
     }
     let folder = std::env::temp_dir().join(format!("ringer-call-{}", crate::clock::new_id()));
-    let extension_digits = args.dtmf.iter().flat_map(|keys| keys.chars()).filter(|&key| key != ',').count();
+    let extension_digits = args.dtmf.iter().flat_map(|digits| digits.chars()).filter(|&digit| digit != ',').count();
     let seed = args.seed.unwrap_or_else(random_seed);
     let mut show = Show { out, lines: has_lines.then(|| lines(args, extension_digits)), json: args.json };
     show.show_address(&args.to, seed);
@@ -278,7 +287,7 @@ impl Equipment {
     /// # Errors
     /// Names the setting that cannot be used, or the program that is missing.
     fn new(args: &Args) -> Result<Equipment, String> {
-        let config = local::settings_of(args.config.as_deref())?;
+        let config = local::for_listeners(local::settings_of(args.config.as_deref())?);
         let model = language_model(&config.language_model, &config)?;
         let mut notes = local::neural(&config);
         notes.extend(model.as_ref().map(|_| "the caller's words are made by the language model".to_owned()));
@@ -312,6 +321,12 @@ async fn enter(
     }
     if let Some(new_room) = new_room {
         new_room.create().await?;
+    }
+    if let Some((platform, agent)) = platform(&args.to) {
+        // A session does not wait: it is asked for at the end.
+        let dial = args.platforms.dial(&platform, agent, args.config.as_deref()).await?;
+        placement.spec.dtmf = dial.digit_method();
+        placement.destination = Destination::WebSocket(Box::new(dial));
     }
     Ok(placement)
 }
@@ -456,6 +471,9 @@ fn destination(args: &Args) -> Destination {
     if room(&args.to).is_some() {
         return Destination::Room(Box::default());
     }
+    if platform(&args.to).is_some() {
+        return Destination::WebSocket(Box::default());
+    }
     Destination::Sip(SipDial {
         target: args.to.clone(),
         username: args.username.clone(),
@@ -485,13 +503,13 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
 /// Returns the local address from which the target is reached, with a free port, and one more for TCP: large requests
 /// go by it (RFC 3261 18.1.1), and the other side may open a connection of its own for its requests.
 pub(super) async fn local_address(target: &str) -> Result<SipListen, String> {
-    if is_socket(target) || pipeline(target).is_some() || room(target).is_some() {
+    if is_socket(target) || pipeline(target).is_some() || room(target).is_some() || platform(target).is_some() {
         // No SIP is spoken.
         return Ok(SocketAddr::from(([127, 0, 0, 1], 0)).into());
     }
-    let told = |fault: AddressFault| fault.to_string();
-    let address = Address::parse(target).map_err(told)?;
-    let hops = address.hops(&Resolver::new(&[]), &Guard::by(|_| true)).await.map_err(told)?;
+    let describe = |fault: AddressFault| fault.to_string();
+    let address = Address::parse(target).map_err(describe)?;
+    let hops = address.hops(&Resolver::new(&[]), &Guard::by(|_| true)).await.map_err(describe)?;
     let to = hops.first().ok_or_else(|| format!("{target} has no address"))?;
     let host = crate::transport::sockets::address_towards(to.address)
         .map_err(|error| format!("{target} is not reachable from here: {error}"))?;

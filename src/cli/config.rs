@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::out::Out;
-use super::{Place, database, room};
+use super::{Place, capacity, database};
 use crate::config::Config;
 use crate::service::unmatched_limits as unmatched;
 use crate::store::organizations_at;
@@ -49,7 +49,7 @@ pub async fn run(args: Args) -> ExitCode {
     } else {
         config.warnings.iter().for_each(|warning| out.line(warning));
         unmatched_limits(&config).await.iter().for_each(|warning| out.line(warning));
-        let (api, sip, calls) = (config.server.listen, config.sip.listen, room(&config));
+        let (api, sip, calls) = (config.server.listen, config.sip.listen, capacity(&config));
         let data = config.data.display();
         out.line(format_args!("The settings are good: API {api}, SIP {sip}, {calls}, data in {data}"));
         if let Some(path) = &config.tls.root_file {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use indicatif::{MultiProgress, ProgressBar};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use self::api::Api;
 use self::call::Call;
@@ -28,6 +28,7 @@ use self::children::Program;
 use super::local;
 use super::out::{Out, complain};
 use super::signals::Signals;
+use crate::config::variable;
 
 /// Flags of `ringer demo`.
 #[derive(Debug, clap::Args)]
@@ -58,6 +59,9 @@ const MOST: Duration = Duration::from_secs(400);
 const MAX_ROUNDS: usize = 3;
 /// Exit code when this machine was too slow to tell.
 const UNKNOWN: u8 = 3;
+/// Time between the beginnings of two calls. The greeting of 10 s takes a small machine a second to recognize, and all
+/// would ask for it in the same second.
+const APART: Duration = Duration::from_millis(2500);
 /// Ports for the media of either side.
 const RTP_PORTS: [&str; 2] = ["36000-36199", "36200-36399"];
 /// Runs that one folder keeps.
@@ -112,19 +116,19 @@ async fn demo(args: &Args, out: &Out) -> Result<Verdict, String> {
 /// Returns a folder that was not there: of the next number below `keep`, else among the temporary ones, for this user
 /// alone.
 fn fresh_folder(keep: Option<&Path>) -> Result<PathBuf, String> {
-    let told = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    let describe = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     let Some(below) = keep else {
         let path = std::env::temp_dir().join(format!("ringer-demo-{}", crate::clock::new_id()));
-        return DirBuilder::new().mode(0o700).create(&path).map_err(|error| told(&path, error)).map(|()| path);
+        return DirBuilder::new().mode(0o700).create(&path).map_err(|error| describe(&path, error)).map(|()| path);
     };
     let made = std::fs::create_dir_all(below).and_then(|()| below.canonicalize());
-    let below = made.map_err(|error| told(below, error))?;
+    let below = made.map_err(|error| describe(below, error))?;
     for number in 1..=MOST_KEPT {
         let path = below.join(number.to_string());
         match std::fs::create_dir(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(told(&path, error)),
+            Err(error) => return Err(describe(&path, error)),
         }
     }
     Err(format!("{} holds {MOST_KEPT} runs already", below.display()))
@@ -182,13 +186,27 @@ async fn hold(
     let [sip, socket] = desk.ready_with(["sip:", "ws://"]).await?;
     if !args.json {
         out.line(format_args!("the sample agent answers on {sip} and {socket}"));
-        local::neural(&local::own_settings()).iter().for_each(|line| out.line(line));
+        if wants_no_models() {
+            out.line("no neural models are used, as RINGER_DEMO_MODELS says");
+        } else {
+            local::neural(&local::own_settings()).iter().for_each(|line| out.line(line));
+        }
     }
     tokio::select! {
         calls = call_all(&api, [&sip, &socket], log, args.json, out) => calls,
         () = engine.wait_for_end() => Err(engine.end_message()),
         () = desk.wait_for_end() => Err(desk.end_message()),
     }
+}
+
+/// True if `RINGER_DEMO_MODELS` is `none`: the demonstration hears and speaks by the installed programs alone.
+fn wants_no_models() -> bool {
+    variable("RINGER_DEMO_MODELS").as_deref() == Some("none")
+}
+
+/// Returns the folders of models for the programs of the demonstration.
+fn models(folder: &Path) -> String {
+    if wants_no_models() { folder.join("no-models").to_string_lossy().into_owned() } else { local::own_models() }
 }
 
 fn start_agent(folder: &Path, log: &Path) -> Result<Program, String> {
@@ -203,13 +221,13 @@ fn start_agent(folder: &Path, log: &Path) -> Result<Program, String> {
         "--log",
         &log.to_string_lossy(),
     ];
-    let models = local::own_models();
+    let models = models(folder);
     Program::start("agent", &args.map(String::from), &[("RINGER_SPEECH_MODELS", &models)], folder)
 }
 
 fn start_engine(folder: &Path, key: &str) -> Result<Program, String> {
     let data = folder.join("data");
-    let models = local::own_models();
+    let models = models(folder);
     let args = [
         "up",
         "--listen",
@@ -229,8 +247,8 @@ fn start_engine(folder: &Path, key: &str) -> Result<Program, String> {
     )
 }
 
-/// Has everybody call at once, then one after the other those with whose calls the engine did not keep up. Returns the
-/// last call of each.
+/// Has everybody call, a little apart, then one after the other those with whose calls the engine did not keep up.
+/// Returns the last call of each.
 async fn call_all(api: &Api, agents: [&str; 2], log: &Path, quiet: bool, out: &Out) -> Result<Vec<Call>, String> {
     let mut calls = place(api, agents, &|_| true, quiet, out).await?;
     for _ in 1..MAX_ROUNDS {
@@ -261,47 +279,37 @@ async fn place(
 ) -> Result<Vec<Call>, String> {
     let telephone = json!({ "name": "Northside Clinic", "connection_type": "SIP", "sip_uri": sip });
     let stream = json!({ "name": "Northside Clinic, by WebSocket", "websocket_url": socket });
-    let (mut cast, mut results) = (Vec::new(), Vec::new());
-    for (agent, mut callers) in [(telephone, Vec::from(self::cast())), (stream, vec![streaming()])] {
-        callers.retain(is_wanted);
-        if callers.is_empty() {
-            continue;
-        }
-        results.extend(queue(api, agent, &callers).await?);
-        cast.extend(callers);
-    }
+    let telephoning = self::cast().into_iter().map(|caller| (telephone.clone(), caller));
+    let mut all: Vec<(Value, Caller)> = telephoning.chain([(stream, streaming())]).collect();
+    all.retain(|(_, caller)| is_wanted(caller));
     let bars = MultiProgress::new();
-    let follow = |(caller, result): (&Caller, &Value)| {
-        let (who, result, api) = ((caller.name, caller.shows), text_of(result), api.clone());
+    let mut calls = Vec::new();
+    for (index, (agent, caller)) in all.into_iter().enumerate() {
         let bar = show::bar(&bars, caller.name, quiet);
         let bars = bars.clone();
-        async move {
+        calls.push(async move {
+            sleep(APART * index as u32).await;
+            let result = queue(api, agent, &caller).await?;
             let tell = |line: String| show::tell(out, &bars, &line, quiet);
-            let call = Call::follow(&api, who, &result, &bar, tell).await;
+            let call = Call::follow(api, (caller.name, caller.shows), &text_of(&result), &bar, tell).await;
             ProgressBar::finish_and_clear(&bar);
             call
-        }
-    };
-    join_all(cast.iter().zip(&results).map(follow)).await.into_iter().collect()
+        });
+    }
+    join_all(calls).await.into_iter().collect()
 }
 
-/// Makes an agent, its simulation and the callers, and runs them. Returns the ids of the results, in the order of the
-/// callers.
-async fn queue(api: &Api, agent: Value, callers: &[Caller]) -> Result<Vec<Value>, String> {
+/// Makes an agent, its simulation and the caller, and runs it. Returns the id of the result.
+async fn queue(api: &Api, agent: Value, caller: &Caller) -> Result<Value, String> {
     let agent = api.post("/v1/add-agent", agent).await?["agent_id"].clone();
     let body = json!({ "agent_id": text_of(&agent), "name": "Demonstration" });
     let simulation = api.post("/v1/create-simulation", body).await?["simulation_id"].clone();
-    for caller in callers {
-        let body = json!({ "digital_human": caller.digital_human, "simulation_ids": [simulation] });
-        api.post("/v1/create-digital-human", body).await?;
-    }
+    let body = json!({ "digital_human": caller.digital_human, "simulation_ids": [simulation] });
+    api.post("/v1/create-digital-human", body).await?;
     let body = json!({ "simulation_id": text_of(&simulation), "seed": SEED });
     let queued = api.post("/v1/queue-simulation-run", body).await?;
-    let results = queued["simulation_result_ids"].as_array().cloned().unwrap_or_default();
-    match results.len() == callers.len() {
-        true => Ok(results),
-        false => Err(format!("{} results instead of {}", results.len(), callers.len())),
-    }
+    let result = queued["simulation_result_ids"].as_array().and_then(|results| results.first()).cloned();
+    result.ok_or_else(|| format!("no result for the call of {}", caller.name))
 }
 
 /// Returns an id as the text that bodies and paths carry.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -11,6 +12,9 @@ use crate::clock;
 use crate::config::{self, Config, most_calls, raise_file_limit};
 use crate::provider::remote::{Part, Probed, probe};
 use crate::provider::{Failure, models};
+use crate::service;
+use crate::transport::websocket::platform::adapter::Adapter;
+use crate::transport::websocket::platform::definition::DefinitionSource;
 
 /// Sleeps that the timer is judged by.
 const TIMER_PROBES: usize = 200;
@@ -114,6 +118,8 @@ pub async fn run(args: Args) -> ExitCode {
         checks.push(server(part, probe(part, form, &remote).await, stands_in));
     }
     checks.extend(insecure_hosts(&config));
+    checks.extend(adapters(&config));
+    checks.extend(definitions(&config));
     let report = Report::new(checks);
     let out = Out::standard();
     match args.json {
@@ -157,25 +163,26 @@ fn model(path: &Path) -> Check {
 /// where none is asked for.
 fn neural(config: &Config) -> Vec<Check> {
     const PURPOSE: &str = "neural speech, also on the telephone";
-    let (folder, name) = (config.models(), "speech models");
-    let found = models::list(&folder);
-    let wanted = config.recognizer.kind == config::Place::Whisper || config.synthesizer.kind == config::Place::Piper;
+    let (places, name) = (config.models(), "speech models");
+    let found = models::list(&places);
+    let wanted = config.recognizer.kind == config::Place::Whisper
+        || matches!(config.synthesizer.kind, config::Place::Piper | config::Place::Kokoro);
     if found.is_empty() {
         let detail = format!(
             "none in {}; `ringer models add` brings one: a Whisper model (tiny 80 MB on disk and about 150 MB of memory, base 150 \
-             and 300) hears, a Piper voice (20 to 120 MB) speaks, with libespeak-ng1",
-            folder.display()
+             and 300) hears, a Piper voice (20 to 120 MB) or Kokoro voices (120 MB, and 400 of memory) speak, with libespeak-ng1",
+            models::join_names(&places)
         );
         return vec![Check { name, ok: !wanted, purpose: PURPOSE, detail, package: None }];
     }
     let tried = |model: models::Model| {
         let checked = super::models::check(&model.folder);
-        let (ok, told) = checked.map_or_else(|why| (false, why), |checked| (true, checked.text()));
+        let (ok, detail) = checked.map_or_else(|why| (false, why), |checked| (true, checked.text()));
         Check {
             name,
             ok,
             purpose: PURPOSE,
-            detail: format!("{} ({}): {told}", model.name, model.kind.name()),
+            detail: format!("{} ({}): {detail}", model.name, model.kind.name()),
             package: None,
         }
     };
@@ -208,6 +215,35 @@ fn insecure_hosts(config: &Config) -> Option<Check> {
         format!("not verified at {} (tls.insecure_hosts): anyone on the way can read and change it", hosts.join(", "));
     let check = Check { name: "certificates", ok: false, purpose: "calls over TLS", detail, package: None };
     (!hosts.is_empty()).then_some(check)
+}
+
+/// Returns a check of each adapter, with its defaults that no documentation confirms.
+fn adapters(config: &Config) -> Vec<Check> {
+    let checked = |(platform, adapter): (&String, &Arc<Adapter>)| {
+        let told = |adapter: &Adapter| match adapter.assumptions() {
+            [] => adapter.preset().to_owned(),
+            assumed => format!("{}; assumed, not confirmed: {}", adapter.preset(), assumed.join(", ")),
+        };
+        let chat = adapter.writing().filter(|_| !adapter.is_chat()).map(|chat| format!("; chat {}", told(chat)));
+        let detail = format!("[adapters.{platform}] {}{}", told(adapter), chat.unwrap_or_default());
+        Check { name: "adapter", ok: true, purpose: "calls to agents on platforms", detail, package: None }
+    };
+    service::adapters(&config.adapters).unwrap_or_default().iter().map(checked).collect()
+}
+
+/// Returns a check of each way to read the definitions of agents.
+fn definitions(config: &Config) -> Vec<Check> {
+    let checked = |(name, source): (&String, &Arc<DefinitionSource>)| {
+        let preset = source.preset().unwrap_or("settings of its own");
+        let assumed = match source.assumptions() {
+            [] => String::new(),
+            assumed => format!("; assumed, not confirmed: {}", assumed.join(", ")),
+        };
+        let detail = format!("[autosync.{name}] {preset}{assumed}");
+        Check { name: "autosync", ok: true, purpose: "definitions of agents on platforms", detail, package: None }
+    };
+    let adapters = service::adapters(&config.adapters).unwrap_or_default();
+    service::definitions(&config.autosync, &adapters).unwrap_or_default().iter().map(checked).collect()
 }
 
 fn hearing(calls: usize) -> Check {

@@ -20,12 +20,13 @@ use crate::store::vault::KEY_FILE;
 /// Flags of `ringer keys`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-With --json `create` prints the key as POST /v1/api-keys answers it (`id`, `api_key`, `scope`, `name`, `created_at`, `revoked`),
+With --json `create` prints the key as POST /v1/api-keys answers it (`id`, `api_key`, `scope`, `name`, `user_id`,
+`created_at`, `revoked`),
 `list` an array of such objects, with the beginning of each key alone, and `revoke` the one that is revoked.
 
 Examples:
   ringer keys create
-  ringer keys create --organization acme --scope read
+  ringer keys create --organization acme --scope read --user Ann
   KEY=$(ringer keys create --json | jq -r .api_key)
   ringer keys list --json
   ringer keys revoke 0b0c6f1e-8a43-4f5e-9f6e-2c1b7f7f3d11")]
@@ -52,6 +53,9 @@ pub enum Action {
         /// A word to know the key by
         #[arg(long, default_value = "made on the command line")]
         name: String,
+        /// Name of the key's user, shown as the author of what is made with it; the user is made when there is none
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
         /// Print the result as JSON
         #[arg(long)]
         json: bool,
@@ -143,8 +147,8 @@ fn is_there(config: &Config) -> Result<()> {
 
 async fn carry_out(service: &Service, action: Action) -> Result<String> {
     match action {
-        Action::Create { organization, scope, name, json } => {
-            let key = service.library().create_key_in(&organization, scope.into(), &name).await?;
+        Action::Create { organization, scope, name, user, json } => {
+            let key = service.library().create_key_for(&organization, scope.into(), &name, user).await?;
             Ok(if json { serde_json::json!(key).to_string() } else { key.api_key })
         }
         Action::List { organization, json } => {
@@ -168,7 +172,7 @@ async fn carry_out(service: &Service, action: Action) -> Result<String> {
 async fn owner(service: &Service, name: &str) -> Result<Caller> {
     let organization = service.library().organization(name).await?;
     let organization = organization.ok_or_else(|| Error::Refused(format!("there is no organization {name:?}")))?;
-    Ok(Caller { organization, key_id: Uuid::nil(), scope: api_key::Scope::Admin })
+    Ok(Caller::keyless(organization, api_key::Scope::Admin))
 }
 
 fn table(keys: &[KeyOut]) -> String {
@@ -192,8 +196,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let config = Config { data: folder.path().join("data"), ..Config::default() };
         let organization = || "acme".to_owned();
-        let create =
-            |scope| Action::Create { organization: organization(), scope, name: "mine".to_owned(), json: false };
+        let create = |scope| Action::Create {
+            organization: organization(),
+            scope,
+            name: "mine".to_owned(),
+            user: None,
+            json: false,
+        };
         let key = act(&config, create(Scope::Read)).await.expect("a new database");
         let mode = std::fs::metadata(&config.data).expect("it was made").permissions().mode();
         assert_eq!(mode & 0o077, 0, "the folder is of its owner alone: {mode:o}");
@@ -225,11 +234,11 @@ mod tests {
             serde_json::from_str(&text).expect("JSON was asked for")
         };
         let (scope, name) = (Scope::Write, "mine".to_owned());
-        let mut key = run(Action::Create { organization: organization(), scope, name, json: true }).await;
+        let mut key = run(Action::Create { organization: organization(), scope, name, user: None, json: true }).await;
         let fields: Vec<&String> = key.as_object().expect("one object").keys().collect();
-        assert_eq!(fields, ["id", "api_key", "scope", "name", "created_at", "revoked"]);
-        let told = serde_json::json!([key["scope"], key["name"], key["revoked"]]);
-        assert_eq!(told, serde_json::json!(["write", "mine", false]));
+        assert_eq!(fields, ["id", "api_key", "scope", "name", "user_id", "created_at", "revoked"]);
+        let summary = serde_json::json!([key["scope"], key["name"], key["revoked"]]);
+        assert_eq!(summary, serde_json::json!(["write", "mine", false]));
         let text = key["api_key"].as_str().expect("the key itself").to_owned();
         assert!(text.starts_with("rk_") && text.len() > 20, "{text}");
         let id = key["id"].as_str().expect("an id").to_owned();
@@ -256,8 +265,13 @@ mod tests {
             assert!(why.starts_with(&format!("there is no database in the folder {}", data.display())), "{why}");
             assert!(!data.exists());
         }
-        let create =
-            Action::Create { organization: organization(), scope: Scope::Admin, name: "mine".to_owned(), json: false };
+        let create = Action::Create {
+            organization: organization(),
+            scope: Scope::Admin,
+            name: "mine".to_owned(),
+            user: None,
+            json: false,
+        };
         act(&config, create).await.expect("a new database");
         std::fs::remove_file(data.join("secret.key")).expect("it was made");
         let list = Action::List { organization: organization(), json: false };

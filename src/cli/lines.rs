@@ -15,7 +15,7 @@ const OWN_MAX: usize = 64;
 
 /// Style of printed lines: with or without colours.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Style {
+pub(crate) struct Style {
     coloured: bool,
 }
 
@@ -25,7 +25,7 @@ impl Style {
     const PLAIN: Style = Style { coloured: false };
 
     /// Returns coloured lines on a `terminal`, unless something forbids colours there.
-    pub fn of(terminal: bool) -> Style {
+    pub(crate) fn of(terminal: bool) -> Style {
         Style { coloured: terminal && crate::config::colours() }
     }
 
@@ -61,14 +61,14 @@ impl Kind {
 }
 
 /// Makes the lines of one call, in the order of its events.
-pub struct Lines {
+pub(crate) struct Lines {
     caller: String,
     style: Style,
     /// True if running text, figures and plans are printed too.
     verbose: bool,
     /// Digits before the conversation, whose answer is no latency.
     extension_digits: usize,
-    /// Spans in which the caller spoke or pressed keys; the last may still be open.
+    /// Spans in which the caller spoke or pressed digits; the last may still be open.
     own: Vec<(Sample, Option<Sample>)>,
     /// Position at which the agent's last turn ended.
     agent_end: Sample,
@@ -76,23 +76,23 @@ pub struct Lines {
 
 impl Lines {
     /// Returns lines that name the caller `caller`.
-    pub fn new(caller: &str, style: Style) -> Lines {
+    pub(crate) fn new(caller: &str, style: Style) -> Lines {
         let caller = caller.to_owned();
         Lines { caller, style, verbose: false, extension_digits: 0, own: Vec::new(), agent_end: Sample::MIN }
     }
 
     /// Returns lines that also show running text, beginnings of speech, figures of the network and plans.
-    pub fn verbose(self, verbose: bool) -> Lines {
+    pub(crate) fn verbose(self, verbose: bool) -> Lines {
         Lines { verbose, ..self }
     }
 
     /// Returns the lines with the first digits taken as an extension.
-    pub fn with_extension(self, extension_digits: usize) -> Lines {
+    pub(crate) fn with_extension(self, extension_digits: usize) -> Lines {
         Lines { extension_digits, ..self }
     }
 
     /// Returns the line of an event; `None`: it is told by another one, or only on request.
-    pub fn line(&mut self, event: &Event) -> Option<String> {
+    pub(crate) fn line(&mut self, event: &Event) -> Option<String> {
         let latency_ms = self.follow(event);
         let (who, what, kind) = self.line_of(event, latency_ms);
         if kind == Kind::Detail && !self.verbose {
@@ -184,8 +184,8 @@ impl Lines {
             }
             EventKind::SilenceTool { seconds } => act(format!("stays silent for up to {seconds} s")),
             EventKind::Reprompt { n } => act(format!("gets no answer and asks again ({n})")),
-            EventKind::DtmfSent { digit, method, .. } => (Side::Dh, key(*digit, method), Kind::Act),
-            EventKind::DtmfReceived { digit, method, .. } => (Side::Agent, key(*digit, method), Kind::Act),
+            EventKind::DtmfSent { digit, method, .. } => (Side::Dh, press(*digit, method), Kind::Act),
+            EventKind::DtmfReceived { digit, method, .. } => (Side::Agent, press(*digit, method), Kind::Act),
             EventKind::LineTone { kind, frequency_hz, .. } => {
                 act(format!("a tone of the line: {} ({frequency_hz} Hz)", in_words(kind.name())))
             }
@@ -221,7 +221,7 @@ impl Lines {
         let warning = |what: String| (side, what, Kind::Warning);
         let detail = |what: String| (side, what, Kind::Detail);
         match event.reading() {
-            EventKind::Channel(told) => channel_line(told).unwrap_or_else(|| detail(told_all(event))),
+            EventKind::Channel(channel_event) => channel_line(channel_event).unwrap_or_else(|| detail(told_all(event))),
             EventKind::Held => act(format!("puts the {other} on hold")),
             EventKind::Unheld => act(format!("takes the {other} off hold")),
             EventKind::Transfer { to, accepted } => {
@@ -257,8 +257,8 @@ impl Lines {
 }
 
 /// Returns the line of an event that the channel tells; `None`: it has no words of its own.
-fn channel_line(told: &ChannelEvent) -> Option<(Side, String, Kind)> {
-    let ChannelEvent::Other { name, data } = told else { return None };
+fn channel_line(channel_event: &ChannelEvent) -> Option<(Side, String, Kind)> {
+    let ChannelEvent::Other { name, data } = channel_event else { return None };
     let text = |field: &str| data[field].as_str().filter(|text| !text.is_empty()).unwrap_or("unknown");
     let (side, words) = match &**name {
         "room_joined" => {
@@ -348,7 +348,7 @@ fn cut_in(by: Side, stop_ms: Option<u32>, caller: &str) -> (Side, String, Kind) 
     (by, what, Kind::Act)
 }
 
-fn key(digit: char, method: &str) -> String {
+fn press(digit: char, method: &str) -> String {
     let method = match method {
         "rtp_event" => " (telephone event)".into(),
         "inband" => " (tones)".into(),
@@ -386,7 +386,7 @@ fn by(name: &str) -> Option<Side> {
 }
 
 /// Returns the reason of a call's end for display, with its code.
-pub fn reason(code: &str) -> String {
+pub(crate) fn reason(code: &str) -> String {
     let why = match code {
         "dh_end_call" => "the caller is done",
         "hangup_phrase" => "a hang-up phrase was said",
@@ -419,6 +419,7 @@ fn note(code: &str) -> Option<&'static str> {
     Some(match code {
         "late_first_token" => "the language model's first words are late",
         "fallback_speaker" => "the built-in speaker answers in place of the language model",
+        "rare_words" => "a beginner says rare words, for which the language model had no others",
         "meaning_late" => "what the turn means was told too late",
         "meaning_not_told" => "nobody tells what the turn means",
         "recognizer_late" => "the recognizer is late",
@@ -429,7 +430,11 @@ fn note(code: &str) -> Option<&'static str> {
         "probe_not_ready" => "a sound that asks for no answer was not ready",
         "probe_words_do_not_fit" => "no words of a sound that asks for no answer fit its time",
         "email_sender_rejected" => "an email of an unknown sender is left out",
-        "email_unthreaded" => "an email belongs to no conversation",
+        "email_unthreaded" => "an email names no mail that it answers",
+        "email_automatic" => "an email of a program is no turn",
+        "email_attachment" => "an email has a file",
+        "email_delayed" => "an email is not delivered yet",
+        "email_unconfirmed" => "an email may not have been taken",
         "agent_error" => "the agent failed",
         _ => return None,
     })
@@ -495,7 +500,7 @@ fn whole_ms(ms: f64) -> String {
 }
 
 /// Latencies as a list.
-pub fn latencies(all_ms: &[f64]) -> String {
+pub(crate) fn latencies(all_ms: &[f64]) -> String {
     let list: Vec<String> = all_ms.iter().map(|ms| whole_ms(*ms)).collect();
     match list.is_empty() {
         true => "latency of the agent's turns: none answered the caller".into(),
@@ -504,7 +509,7 @@ pub fn latencies(all_ms: &[f64]) -> String {
 }
 
 /// Returns a line with the number of interruptions by each side.
-pub fn interruptions(timeline: &[TimelineEntry], caller: &str) -> String {
+pub(crate) fn interruptions(timeline: &[TimelineEntry], caller: &str) -> String {
     let (mut own, mut agents) = (0, 0);
     for entry in timeline {
         if let EventKind::BargeIn { by, .. } = entry.reading() {

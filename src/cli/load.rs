@@ -24,10 +24,11 @@ use super::tls::TlsFlags;
 use super::{count, fail};
 use crate::clock::{Clock, monotonic, new_id};
 use crate::config::{Encryption, OfferedIn, SrtpKeys, SymmetricRtp, most_calls, raise_file_limit};
-use crate::engine::{CallControl, CallHandle, CallReport, CallUpdate, Engine, EngineConfig};
+use crate::engine::{CallControl, CallHandle, CallReport, CallUpdate, Engine, EngineConfig, START_WITHIN};
 use crate::tasks::Tasks;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::Forwarding;
+use crate::transport::websocket::platform::far::FarSide as PlatformSide;
 
 /// Ports of the media of all calls.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 10_000..=59_999;
@@ -49,6 +50,7 @@ const HANG_UP: Duration = Duration::from_secs(15);
   ringer load --calls 200 --seconds 30
   ringer load --calls 500 --late-p99-ms 1 --late-p999-ms 2
   ringer load --websocket --calls 200
+  ringer load --platform openai_realtime --calls 50
   ringer load --pipeline --calls 50
   ringer load sip:echo@192.0.2.7 --calls 50 --no-vad --json
   RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer load room:wss://rooms.example --calls 50 --agent-name desk
@@ -67,8 +69,11 @@ pub struct Args {
     /// Call over WebSockets, in the engine's own protocol
     #[arg(long)]
     pub websocket: bool,
+    /// Call over WebSockets, in the protocol of a platform by its preset; not those that make sessions first
+    #[arg(long, value_name = "KIND", value_parser = far_side, conflicts_with_all = ["address", "to", "websocket"])]
+    pub platform: Option<&'static str>,
     /// Call over WebRTC, as voice pipelines are called
-    #[arg(long, conflicts_with = "websocket")]
+    #[arg(long, conflicts_with_all = ["websocket", "platform"])]
     pub pipeline: bool,
     /// Number of calls at the same time
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -125,6 +130,9 @@ impl Args {
     }
 
     fn over(&self) -> Over {
+        if let Some(preset) = self.platform {
+            return Over::Platform(preset);
+        }
         match (self.websocket, self.pipeline) {
             (true, _) => Over::WebSocket,
             (_, true) => Over::Pipeline,
@@ -154,6 +162,12 @@ impl Args {
     }
 }
 
+/// Returns the name of the preset that a text is.
+fn far_side(text: &str) -> Result<&'static str, String> {
+    let names = || PlatformSide::names().collect::<Vec<_>>().join(", ");
+    PlatformSide::names().find(|name| *name == text).ok_or_else(|| format!("it must be one of {}", names()))
+}
+
 /// Makes the calls and prints the report; 0 when all calls were connected and stayed up, and were as punctual as was
 /// asked.
 pub async fn run(args: Args) -> ExitCode {
@@ -161,6 +175,7 @@ pub async fn run(args: Args) -> ExitCode {
         return match args.over() {
             Over::Sip => far::run().await,
             Over::WebSocket => far::websocket::run().await,
+            Over::Platform(preset) => far::platform::run(preset).await,
             Over::Pipeline => far::pipeline::run().await,
             Over::Room => far::room::run(&args.rooms, &args.tls, args.room_server().unwrap_or_default()).await,
         };
@@ -211,6 +226,7 @@ async fn load(args: &Args) -> Result<Figures, String> {
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),
+        start_within: START_WITHIN,
         names: Resolver::new(&[]),
     };
     let (engine, _incoming) = Engine::start(config, caller::speech(), Clock::Real)

@@ -11,10 +11,12 @@ use crate::clock::Clock;
 use crate::config::{
     self, Config, Encryption, OfferedIn, Secret, SipListen, SrtpKeys, SymmetricRtp, most_calls, raise_file_limit,
 };
-use crate::engine::{Engine, EngineConfig, Speech};
+use crate::engine::{Engine, EngineConfig, START_WITHIN, Speech};
 use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
+use crate::provider::kokoro::{self, Given, KokoroSpeech};
 use crate::provider::piper::PiperSpeech;
 use crate::provider::pocketsphinx::{self, MODEL, Pocketsphinx};
+use crate::provider::recorded::RecordedSpeech;
 use crate::provider::remote::{Form, HttpRecognizer, Part, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
@@ -26,7 +28,7 @@ use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 
 /// Returns the number of calls at once of which this machine hears every word, and that its files and ports carry.
-pub fn heard_at_once(config: &Config) -> usize {
+pub(crate) fn heard_at_once(config: &Config) -> usize {
     let carried = most_calls(raise_file_limit(), &config.sip.rtp_ports);
     match config.recognizer.kind.is_remote() {
         // The server's own limits are not known.
@@ -37,10 +39,10 @@ pub fn heard_at_once(config: &Config) -> usize {
 }
 
 /// The programs that speak. Each is in a package of its own name.
-pub const SPEAKERS: [&str; 2] = ["flite", "espeak-ng"];
+pub(crate) const SPEAKERS: [&str; 2] = ["flite", "espeak-ng"];
 
 /// Returns the path of an installed program; `None` if it is not in the search path.
-pub fn program(name: &str) -> Option<PathBuf> {
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
     config::search_path().iter().map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
@@ -48,7 +50,7 @@ pub fn program(name: &str) -> Option<PathBuf> {
 ///
 /// # Errors
 /// Names those that are not, and the command that installs them.
-pub fn check_installed(programs: &[&str]) -> Result<(), String> {
+pub(crate) fn check_installed(programs: &[&str]) -> Result<(), String> {
     let missing: Vec<&str> = programs.iter().filter(|name| program(name).is_none()).copied().collect();
     match missing.is_empty() {
         true => Ok(()),
@@ -64,7 +66,7 @@ pub fn check_installed(programs: &[&str]) -> Result<(), String> {
 ///
 /// # Errors
 /// Names the program that is missing, and the command that installs it.
-pub fn voice(wanted: &VoiceWanted) -> Result<Voice, String> {
+pub(crate) fn voice(wanted: &VoiceWanted) -> Result<Voice, String> {
     voice_of(&*speaking(&own_settings())?, wanted)
 }
 
@@ -72,10 +74,11 @@ pub fn voice(wanted: &VoiceWanted) -> Result<Voice, String> {
 ///
 /// # Errors
 /// Names the program that is missing, and the command that installs it.
-pub fn voice_of(synthesizer: &dyn Synthesizer, wanted: &VoiceWanted) -> Result<Voice, String> {
+pub(crate) fn voice_of(synthesizer: &dyn Synthesizer, wanted: &VoiceWanted) -> Result<Voice, String> {
     let voice = synthesizer.voice(wanted).map_err(|failure| failure.message)?;
-    // Voices are named PROGRAM:NAME.
-    let program = voice.id.split(':').next().unwrap_or_default();
+    // Voices are named PROGRAM:NAME. A voice of kept sentences needs the one that says all other words.
+    let speaks = voice.fallback.as_deref().filter(|_| voice.id.starts_with(kokoro::PREFIX)).unwrap_or(&voice);
+    let program = speaks.id.split(':').next().unwrap_or_default();
     if SPEAKERS.contains(&program) {
         check_installed(&[program])?;
     }
@@ -86,49 +89,139 @@ pub fn voice_of(synthesizer: &dyn Synthesizer, wanted: &VoiceWanted) -> Result<V
 ///
 /// # Errors
 /// Names what is missing.
-pub fn synthesizer() -> Result<EmbeddedSpeech, String> {
+pub(crate) fn synthesizer() -> Result<EmbeddedSpeech, String> {
     EmbeddedSpeech::new().map_err(|failure| failure.message)
 }
 
-/// Returns the synthesizer in this process: neural voices where they are there and wanted, with the installed programs
-/// behind them.
+/// Returns the synthesizer in this process: the kept sentences, neural voices where they are there and wanted, and the
+/// installed programs. Who speaks a call is decided by the settings and the models alone.
 fn speaking(config: &Config) -> Result<Arc<dyn Synthesizer>, String> {
-    let (mouth, floor) = (&config.synthesizer, Arc::new(synthesizer()?));
+    let behind = quick(config)?;
+    let behind = with_named_kokoro(config, behind);
+    let of_folder = |given: Given, folder: &Path| {
+        let made = KokoroSpeech::new(folder, given, kept_speech(config), behind.clone());
+        made.map_err(|failure| failure.message)
+    };
+    let voices: Arc<dyn Synthesizer> = match (config.synthesizer.kind, kokoro_folder(config)) {
+        (config::Place::Kokoro, None) => {
+            let there = config.models();
+            return Err(format!("no Kokoro voices in {}: `ringer models add` brings them", models::join_names(&there)));
+        }
+        (config::Place::Kokoro, Some(folder)) => Arc::new(of_folder(Given::Always, &folder)?),
+        (config::Place::Auto | config::Place::Piper, Some(folder)) => match of_folder(Given::ByName, &folder) {
+            Ok(voices) => Arc::new(voices),
+            Err(why) => {
+                tracing::warn!("{why}; other voices are used instead");
+                behind
+            }
+        },
+        _ => behind,
+    };
+    Ok(Arc::new(RecordedSpeech::new(voices)))
+}
+
+/// Returns a synthesizer with the Kokoro voices of all further folders before it, for callers who name one. A folder
+/// that cannot be used is told, and passed over.
+fn with_named_kokoro(config: &Config, behind: Arc<dyn Synthesizer>) -> Arc<dyn Synthesizer> {
+    if config.synthesizer.kind == config::Place::Embedded {
+        return behind;
+    }
+    let own = kokoro_folder(config);
+    let others = folders_of(config, models::Kind::Kokoro).into_iter().filter(|folder| Some(folder) != own.as_ref());
+    others.rev().fold(behind, |behind, folder| {
+        match KokoroSpeech::new(&folder, Given::ByName, kept_speech(config), behind.clone()) {
+            Ok(voices) => Arc::new(voices.beside_others()) as Arc<dyn Synthesizer>,
+            Err(failure) => {
+                tracing::warn!("{}; nobody is given these voices", failure.message);
+                behind
+            }
+        }
+    })
+}
+
+/// Returns all folders of models of a kind.
+fn folders_of(config: &Config, kind: models::Kind) -> Vec<PathBuf> {
+    let found = models::list(&config.models()).into_iter();
+    found.filter(|model| model.kind == kind).map(|model| model.folder).collect()
+}
+
+/// Returns the synthesizer of voices that take little time: Piper voices and the installed programs.
+fn quick(config: &Config) -> Result<Arc<dyn Synthesizer>, String> {
+    let (mouth, embedded) = (&config.synthesizer, Arc::new(synthesizer()?));
     let folders = voice_folders(config);
-    let make = || {
-        let kept = config.data.join("cache").join("speech");
-        // A folder of data that nobody made is not made for this alone.
-        let kept = config.data.is_dir().then_some(kept);
-        PiperSpeech::new(&folders, mouth.voices.clone(), kept, floor.clone()).map_err(|failure| failure.message)
+    let mut others = folders_of(config, models::Kind::Piper);
+    others.retain(|folder| !folders.contains(folder));
+    let make = |others: &[PathBuf]| {
+        PiperSpeech::with_others(&folders, others, mouth.voices.clone(), kept_speech(config), embedded.clone())
+            .map_err(|failure| failure.message)
     };
     match mouth.kind {
-        config::Place::Piper => Ok(Arc::new(make()?)),
-        config::Place::Auto if !folders.is_empty() => match make() {
+        // Without a voice for everybody the engine does not begin, whatever others have a name.
+        config::Place::Piper if folders.is_empty() => Ok(Arc::new(make(&[])?)),
+        config::Place::Piper => Ok(Arc::new(make(&others)?)),
+        config::Place::Auto | config::Place::Kokoro if !folders.is_empty() || !others.is_empty() => match make(&others)
+        {
             Ok(voices) => Ok(Arc::new(voices)),
             Err(why) => {
                 tracing::warn!("{why}; the installed programs are used instead");
-                Ok(floor)
+                Ok(embedded)
             }
         },
-        _ => Ok(floor),
+        _ => Ok(embedded),
     }
 }
 
-/// Folders of voices: the one that `synthesizer.model` names, else all.
-fn voice_folders(config: &Config) -> Vec<PathBuf> {
-    let found = models::list(&config.models()).into_iter().filter(|model| model.kind == models::Kind::Piper);
+/// Folder of speech that was made; `None` where there is no folder of data, which is not made for this alone.
+fn kept_speech(config: &Config) -> Option<PathBuf> {
+    config.data.is_dir().then(|| config.data.join("cache").join("speech"))
+}
+
+/// Folder of Kokoro voices: the one that `synthesizer.model` names, else the first one.
+fn kokoro_folder(config: &Config) -> Option<PathBuf> {
+    let mut found = models::list(&config.models()).into_iter().filter(|model| model.kind == models::Kind::Kokoro);
     match config.synthesizer.model.as_deref().filter(|_| !config.synthesizer.kind.is_remote()) {
-        Some(wanted) if Path::new(wanted).is_absolute() => vec![PathBuf::from(wanted)],
-        Some(wanted) => found.filter(|model| model.name == wanted).map(|model| model.folder).collect(),
-        None => found.map(|model| model.folder).collect(),
+        Some(wanted) if Path::new(wanted).is_absolute() => {
+            Some(PathBuf::from(wanted)).filter(|folder| models::kind(folder) == Some(models::Kind::Kokoro))
+        }
+        Some(wanted) => found.find(|model| model.name == wanted).map(|model| model.folder),
+        None => models::of_kind(&config.models(), models::Kind::Kokoro).into_iter().next().map(|model| model.folder),
     }
+}
+
+/// Folders of Piper voices: the one that `synthesizer.model` names, else all.
+fn voice_folders(config: &Config) -> Vec<PathBuf> {
+    let all = config.models();
+    let of_name = |wanted: &str| {
+        let found = models::list(&all).into_iter();
+        found
+            .filter(|model| model.kind == models::Kind::Piper && model.name == wanted)
+            .map(|model| model.folder)
+            .collect()
+    };
+    let of_kind = || models::of_kind(&all, models::Kind::Piper).into_iter().map(|model| model.folder).collect();
+    match config.synthesizer.model.as_deref().filter(|_| !config.synthesizer.kind.is_remote()) {
+        // The model of Kokoro voices is none of these.
+        Some(_) if config.synthesizer.kind == config::Place::Kokoro => of_kind(),
+        Some(wanted) if Path::new(wanted).is_absolute() => vec![PathBuf::from(wanted)],
+        Some(wanted) => of_name(wanted),
+        None => of_kind(),
+    }
+}
+
+/// Returns the settings of calls that somebody listens to, one at a time: the best voices that are there speak, unless
+/// the settings say otherwise.
+pub(super) fn for_listeners(mut config: Config) -> Config {
+    if config.synthesizer.kind == config::Place::Auto && kokoro_folder(&config).is_some() {
+        config.synthesizer.kind = config::Place::Kokoro;
+    }
+    config
 }
 
 /// Returns the synthesizer and recognizer that are here.
 ///
 /// # Errors
 /// Names what is missing.
-pub fn speech() -> Result<Speech, String> {
+pub(crate) fn speech() -> Result<Speech, String> {
     let config = own_settings();
     Ok(Speech { synthesizer: speaking(&config)?, recognizer: near(&config)? })
 }
@@ -137,7 +230,7 @@ pub fn speech() -> Result<Speech, String> {
 ///
 /// # Errors
 /// The file cannot be read, or its settings cannot be used.
-pub fn settings_of(file: Option<&Path>) -> Result<Config, String> {
+pub(crate) fn settings_of(file: Option<&Path>) -> Result<Config, String> {
     match file {
         Some(file) => Config::load(Some(file), &[]).map_err(|error| error.to_string()),
         None => Ok(own_settings()),
@@ -145,33 +238,39 @@ pub fn settings_of(file: Option<&Path>) -> Result<Config, String> {
 }
 
 /// Returns the default settings with the folders for models and data of the own settings, where these can be read.
-pub fn own_settings() -> Config {
+pub(crate) fn own_settings() -> Config {
     let read = Config::load(None, &[]).unwrap_or_default();
     Config { speech: read.speech, data: read.data, ..Config::default() }
 }
 
-/// Returns the folder of models of commands that need no settings, whatever folder their programs run in.
-pub fn own_models() -> String {
+/// Returns the folders of models of commands that need no settings, whatever folder their programs run in.
+pub(crate) fn own_models() -> String {
     models_of(&own_settings())
 }
 
-/// Returns the absolute path of the settings' folder of models.
-pub fn models_of(config: &Config) -> String {
-    let models = config.models();
-    std::path::absolute(&models).unwrap_or(models).to_string_lossy().into_owned()
+/// Returns the absolute paths of the settings' folders of models, as `speech.models` takes them.
+pub(crate) fn models_of(config: &Config) -> String {
+    let absolute = |place: PathBuf| std::path::absolute(&place).unwrap_or(place).to_string_lossy().into_owned();
+    config.models().into_iter().map(absolute).collect::<Vec<_>>().join(":")
 }
 
 /// Describes the neural models in use, one line for recognition and one for voices. Empty where there are no models.
-pub fn neural(config: &Config) -> Vec<String> {
+pub(crate) fn neural(config: &Config) -> Vec<String> {
     let hears = matches!(config.recognizer.kind, config::Place::Auto | config::Place::Whisper);
-    let speaks = matches!(config.synthesizer.kind, config::Place::Auto | config::Place::Piper);
+    let speaks = !config.synthesizer.kind.is_remote() && config.synthesizer.kind != config::Place::Embedded;
     let model = models::whisper(&config.models(), config.recognizer.model.as_deref()).ok().filter(|_| hears);
     let name = |folder: &Path| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let ears = model.map(|folder| format!("speech is recognized by the Whisper model {}", name(&folder)));
     let voices: Vec<String> = voice_folders(config).iter().flat_map(|folder| models::voices(folder)).collect();
+    let kokoro = kokoro_folder(config).filter(|_| speaks && config.synthesizer.kind != config::Place::Piper);
+    let always = config.synthesizer.kind == config::Place::Kokoro;
+    let kokoro = kokoro.map(|folder| {
+        let who = if always { "where a voice fits" } else { "for those who name a voice of it" };
+        format!("speech is made by the Kokoro voices {} {who}", name(&folder))
+    });
     let mouth = (speaks && !voices.is_empty())
         .then(|| format!("speech is made by {} where a voice fits, else by flite and espeak-ng", voices.join(", ")));
-    ears.into_iter().chain(mouth).collect()
+    ears.into_iter().chain(kokoro).chain(mouth).collect()
 }
 
 fn embedded_recognizer() -> Arc<dyn Recognizer> {
@@ -202,7 +301,7 @@ fn near(config: &Config) -> Result<Arc<dyn Recognizer>, String> {
 ///
 /// # Errors
 /// Names what is missing.
-pub fn speech_of(config: &Config) -> Result<Speech, String> {
+pub(crate) fn speech_of(config: &Config) -> Result<Speech, String> {
     let (ears, mouth, roots) = (&config.recognizer, &config.synthesizer, roots(config)?);
     let there = remote(&ears.base_url, &ears.api_key, &ears.model, &roots);
     let distant: Option<Arc<dyn Recognizer>> = match ears.kind {
@@ -230,8 +329,11 @@ pub fn speech_of(config: &Config) -> Result<Speech, String> {
         },
         synthesizer: match voices {
             None => speaking(config)?,
-            Some(voices) if mouth.fallback => Arc::new(SynthesizerPair::new(voices, speaking(&beside(config))?)),
-            Some(voices) => voices,
+            Some(voices) if mouth.fallback => {
+                let pair = SynthesizerPair::new(voices, quick(&beside(config))?);
+                Arc::new(RecordedSpeech::new(Arc::new(pair)))
+            }
+            Some(voices) => Arc::new(RecordedSpeech::new(voices)),
         },
     })
 }
@@ -249,13 +351,13 @@ fn beside(config: &Config) -> Config {
 ///
 /// # Errors
 /// Names the setting and what is wrong with its file.
-pub fn roots(config: &Config) -> Result<Roots, String> {
+pub(crate) fn roots(config: &Config) -> Result<Roots, String> {
     let read = |path: &PathBuf| Roots::from_file(path).map_err(|why| format!("tls.root_file: {why}"));
     config.tls.root_file.as_ref().map_or_else(|| Ok(Roots::default()), read)
 }
 
 /// Returns the servers of the settings: what each is for, how it is asked, and where it is.
-pub fn servers(config: &Config, roots: &Roots) -> Vec<(Part, Form, Remote)> {
+pub(crate) fn servers(config: &Config, roots: &Roots) -> Vec<(Part, Form, Remote)> {
     let (ears, mouth) = (&config.recognizer, &config.synthesizer);
     let listens = remote(&ears.base_url, &ears.api_key, &ears.model, roots);
     let speaks = remote(&mouth.base_url, &mouth.api_key, &mouth.model, roots);
@@ -280,7 +382,7 @@ fn remote(url: &Option<String>, key: &Option<Secret>, model: &Option<String>, ro
 }
 
 /// Returns the codecs of these names; unknown names are left out.
-pub fn codecs(names: &[String]) -> Vec<Codec> {
+pub(crate) fn codecs(names: &[String]) -> Vec<Codec> {
     names.iter().filter_map(|name| Codec::from_name(name)).collect()
 }
 
@@ -288,7 +390,7 @@ pub fn codecs(names: &[String]) -> Vec<Codec> {
 ///
 /// # Errors
 /// Names what cannot be had: a port, a thread, a program.
-pub async fn engine(
+pub(crate) async fn engine(
     sip: SipListen,
     rtp_ports: RangeInclusive<u16>,
     tls: TlsSettings,
@@ -300,7 +402,7 @@ pub async fn engine(
 ///
 /// # Errors
 /// Names what cannot be had: a port, a thread.
-pub async fn engine_with(
+pub(crate) async fn engine_with(
     speech: Speech,
     sip: SipListen,
     rtp_ports: RangeInclusive<u16>,
@@ -320,6 +422,7 @@ pub async fn engine_with(
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),
+        start_within: START_WITHIN,
         names: Resolver::new(&[]),
     };
     Engine::start(config, speech, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))
@@ -327,7 +430,7 @@ pub async fn engine_with(
 
 #[cfg(test)]
 mod tests {
-    use super::{SPEAKERS, check_installed, heard_at_once, program};
+    use super::{SPEAKERS, check_installed, for_listeners, heard_at_once, neural, program};
     use crate::config::{Config, Place};
     use crate::provider::pocketsphinx;
 
@@ -339,6 +442,35 @@ mod tests {
         assert!(why.contains("without no-such-speaker and nor-this:"), "{why}");
         assert!(why.ends_with("apt-get install no-such-speaker nor-this"), "{why}");
         assert_eq!(SPEAKERS, ["flite", "espeak-ng"]);
+    }
+
+    /// The speaker follows from settings and models, and from nothing else.
+    #[test]
+    fn calls_with_a_listener_take_kokoro_voices_unless_the_settings_say_otherwise() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let voices = folder.path().join("k").join("voices");
+        std::fs::create_dir_all(&voices).expect("writable");
+        let of = |kind: Place| {
+            let mut config = Config::default();
+            config.speech.models = Some(vec![folder.path().to_owned()]);
+            config.synthesizer.kind = kind;
+            let told = neural(&config).concat();
+            (for_listeners(config).synthesizer.kind, told)
+        };
+        assert_eq!(of(Place::Auto), (Place::Auto, String::new()), "there is no voice");
+        std::fs::write(voices.join("af_heart.bin"), "").expect("writable");
+        std::fs::write(folder.path().join("k").join("model.onnx"), "").expect("writable");
+        for (kind, expect, told) in [
+            (Place::Auto, Place::Kokoro, "the Kokoro voices k for those who name a voice of it"),
+            (Place::Kokoro, Place::Kokoro, "the Kokoro voices k where a voice fits"),
+            (Place::Embedded, Place::Embedded, ""),
+            (Place::Piper, Place::Piper, ""),
+            (Place::Http, Place::Http, ""),
+        ] {
+            let found = of(kind);
+            assert_eq!(found.0, expect, "{kind:?}");
+            assert!(found.1.ends_with(told) && found.1.is_empty() == told.is_empty(), "{kind:?}: {}", found.1);
+        }
     }
 
     #[test]

@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use super::fail;
 
 /// Exit code when the output is no longer read, as a shell reports a program that a broken pipe ended.
-pub const NOT_READ: u8 = 141;
+pub(crate) const NOT_READ: u8 = 141;
 
 /// Standard output of a command, which may be closed early.
-pub struct Out {
+pub(crate) struct Out {
     to: Mutex<Box<dyn Write + Send>>,
     lost: OnceLock<Error>,
     gone: CancellationToken,
@@ -23,17 +23,17 @@ pub struct Out {
 
 impl Out {
     /// Returns the standard output of this process.
-    pub fn standard() -> Out {
+    pub(crate) fn standard() -> Out {
         Out::to(std::io::stdout())
     }
 
     /// Returns an output that prints to `to`.
-    pub fn to(to: impl Write + Send + 'static) -> Out {
+    pub(crate) fn to(to: impl Write + Send + 'static) -> Out {
         Out { to: Mutex::new(Box::new(to)), lost: OnceLock::new(), gone: CancellationToken::new() }
     }
 
     /// Prints a line, unless one could not be printed before.
-    pub fn line(&self, line: impl Display) {
+    pub(crate) fn line(&self, line: impl Display) {
         if self.is_gone() {
             return;
         }
@@ -45,18 +45,18 @@ impl Out {
     }
 
     /// True if a line could not be printed.
-    pub fn is_gone(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         self.lost.get().is_some()
     }
 
     /// Waits until a line cannot be printed.
-    pub async fn wait_until_closed(&self) {
+    pub(crate) async fn wait_until_closed(&self) {
         self.gone.cancelled().await;
     }
 
     /// Returns the exit code of a command that is `done`, or printed why not: [`NOT_READ`] when nobody read all of its
     /// lines.
-    pub fn finish(&self, done: Result<(), impl Display>) -> ExitCode {
+    pub(crate) fn finish(&self, done: Result<(), impl Display>) -> ExitCode {
         match (self.lost.get(), done) {
             (Some(error), _) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(NOT_READ),
             (Some(error), _) => fail(format!("standard output: {error}")),
@@ -66,7 +66,7 @@ impl Out {
     }
 
     /// Ends the output as [`Out::finish`] does for a command that has printed everything: 0 when it is `good`, else 1.
-    pub fn verdict(&self, good: bool) -> ExitCode {
+    pub(crate) fn verdict(&self, good: bool) -> ExitCode {
         match (self.is_gone(), good) {
             (false, false) => ExitCode::FAILURE,
             _ => self.finish(Ok::<(), String>(())),
@@ -91,9 +91,9 @@ mod tests {
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             let mut taken = self.0.lock();
-            let room = self.1.saturating_sub(taken.len()).min(bytes.len());
-            taken.extend_from_slice(&bytes[..room]);
-            if room > 0 { Ok(room) } else { Err(self.2.into()) }
+            let space = self.1.saturating_sub(taken.len()).min(bytes.len());
+            taken.extend_from_slice(&bytes[..space]);
+            if space > 0 { Ok(space) } else { Err(self.2.into()) }
         }
 
         fn flush(&mut self) -> std::io::Result<()> {

@@ -7,6 +7,7 @@ mod command;
 mod evidence;
 mod files;
 mod plan;
+mod platforms;
 mod refusal;
 mod rooms;
 mod show;
@@ -198,8 +199,8 @@ async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
     let ended = serve(args, &plan, &work, earlier, &mut stop).await;
     let _ = std::fs::remove_dir_all(&work);
     let Ended { calls, interrupted, late } = ended?;
-    let told = write::Told { args, plan: &plan, calls: &calls, baseline: baseline.as_deref(), interrupted, late };
-    let verdict = write::results(&told, out).map_err(|why| Stop::bad(format!("{}: {why}", args.out.display())))?;
+    let report = write::Report { args, plan: &plan, calls: &calls, baseline: baseline.as_deref(), interrupted, late };
+    let verdict = write::results(&report, out).map_err(|why| Stop::bad(format!("{}: {why}", args.out.display())))?;
     Ok(match (interrupted, verdict) {
         (true, _) => INTERRUPTED,
         (false, Verdict::Failed) => 1,
@@ -215,16 +216,16 @@ async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
 /// # Errors
 /// Why nothing was called, for a person.
 pub async fn play(args: &Args) -> Result<Vec<Played>, String> {
-    let told = |stop: Stop| match stop {
+    let describe = |stop: Stop| match stop {
         Stop::Bad(lines) => lines.join("\n"),
         Stop::Unreached(why) => why,
     };
-    let plan = Plan::from_args(args).map_err(told)?;
-    write::claim(&args.out).map_err(told)?;
-    let (mut signals, work) = (Signals::new()?, tempfolder().map_err(told)?);
+    let plan = Plan::from_args(args).map_err(describe)?;
+    write::claim(&args.out).map_err(describe)?;
+    let (mut signals, work) = (Signals::new()?, tempfolder().map_err(describe)?);
     let ended = serve(args, &plan, &work, &[], &mut signals).await;
     let _ = std::fs::remove_dir_all(&work);
-    let Ended { calls, interrupted, .. } = ended.map_err(told)?;
+    let Ended { calls, interrupted, .. } = ended.map_err(describe)?;
     if interrupted { Err("interrupted".to_owned()) } else { Ok(calls) }
 }
 

@@ -6,7 +6,7 @@ use ringer_media::codec::Codec;
 use tokio::sync::Mutex;
 
 use super::local;
-use crate::agent::Desk;
+use crate::agent::{Desk, Ways};
 use crate::api::SampleAgent;
 use crate::config::SipListen;
 use crate::tasks::Tasks;
@@ -20,14 +20,14 @@ type At = (Arc<Desk>, String);
 
 /// The one sample agent of a process.
 #[derive(Clone, Default)]
-pub struct Sample {
+pub(crate) struct Sample {
     running: Arc<Mutex<Option<At>>>,
     tasks: Tasks,
 }
 
 impl Sample {
     /// Returns what starts it for the API.
-    pub fn starter(&self) -> SampleAgent {
+    pub(crate) fn starter(&self) -> SampleAgent {
         let sample = self.clone();
         Arc::new(move || {
             let sample = sample.clone();
@@ -49,13 +49,13 @@ impl Sample {
         let address = address.ok_or_else(|| "it has no socket".to_owned())?;
         let desk = Desk::new(engine, voice, None, codecs, None);
         let served = desk.clone();
-        self.tasks.spawn("sample agent", async move { served.serve(incoming, None, None, None).await });
+        self.tasks.spawn("sample agent", async move { served.serve(incoming, Ways::default(), None).await });
         *running = Some((desk, address.clone()));
         Ok(address)
     }
 
     /// Ends its calls, and the agent.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         if let Some((desk, _)) = self.running.lock().await.take() {
             desk.stop().await;
         }

@@ -14,8 +14,8 @@ use self::plans::{Channel, DEAD, Plan, channels, file, finding, greeting_plan, n
 use super::out::Out;
 use super::{fail, run as suites};
 use crate::agent::Fault;
+use crate::judge::stats::wilson;
 use crate::suite::Played;
-use crate::suite::stats::wilson;
 use crate::suite::verdict::{NOT_STARTED, Verdict};
 use ringer_media::call::RATE_MISMATCH;
 

@@ -3,7 +3,7 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Both signals, from the moment when it is made; what came in between is not lost.
-pub struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
@@ -13,13 +13,13 @@ impl Signals {
     ///
     /// # Errors
     /// For a person.
-    pub fn new() -> Result<Signals, String> {
+    pub(crate) fn new() -> Result<Signals, String> {
         let of = |kind| signal(kind).map_err(|error| format!("signals: {error}"));
         Ok(Signals { interrupt: of(SignalKind::interrupt())?, terminate: of(SignalKind::terminate())? })
     }
 
     /// Waits for the next of them.
-    pub async fn wait(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

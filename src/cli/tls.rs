@@ -47,7 +47,7 @@ impl TlsFlags {
 ///
 /// # Errors
 /// Names the setting, the file and the reason.
-pub fn from_config(config: &Config) -> Result<TlsSettings, String> {
+pub(crate) fn from_config(config: &Config) -> Result<TlsSettings, String> {
     let identity = config.sip.tls_certificate.as_deref().zip(config.sip.tls_key.as_deref());
     Ok(TlsSettings {
         roots: roots("tls.root_file", config.tls.root_file.as_deref())?,

@@ -17,7 +17,7 @@ use super::out::Out;
 use super::sample::Sample;
 use super::signals::Signals;
 use super::{
-    Place, count, dialects, fail, folder_warning, local, make_private, open_store, room, service_settings, tls,
+    Place, capacity, count, dialects, fail, folder_warning, local, make_private, open_store, service_settings, tls,
 };
 use crate::agent::{self, Fault};
 use crate::api::rate::Rates;
@@ -25,16 +25,21 @@ use crate::api::{self, ConnectionLimits, Part, Parts, Patience, Setup};
 use crate::clock::{self, Clock};
 use crate::config::{self, Config, SipListen};
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{Engine, EngineConfig, Placement, Speech};
-use crate::jobs::{Workers, Workshop};
+use crate::engine::{Engine, EngineConfig, Placement, START_WITHIN, Speech};
+use crate::jobs::{Judging, Workers, Workshop};
 use crate::model::api_key::Scope;
+use crate::model::mail::MailHome;
 use crate::provider::canned::Canned;
-use crate::provider::chat::{ChatConfig, ChatModel};
+use crate::provider::chat::{ChatConfig, ChatModel, ModelTerms, Places};
+use crate::provider::choice::ModelChoice;
 use crate::provider::{LanguageModel, Status};
-use crate::service::{Placer, Running, Service, Settings};
+use crate::service::{PlacementSettings, Running, Service, Settings};
+use crate::suite::bodies::bodies_of;
 use crate::tasks::{Tasks, behind_calls};
 use crate::transport::incoming::Incoming;
+use crate::transport::mail::{ListenerSettings, Mailbox, SmtpListener};
 use crate::transport::sip::names::Resolver;
+use crate::transport::sip::tls::Identity;
 use crate::transport::sip::transfer::Forwarding;
 use crate::transport::websocket::Dialect;
 
@@ -137,7 +142,7 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
         "ringer is ready: API http://{api} (documentation /docs), SIP {sip}, RTP {}-{}, {}",
         ports.start(),
         ports.end(),
-        room(config)
+        capacity(config)
     ));
     out.line(format_args!("the page: http://{api}/{link}"));
     if !sim {
@@ -193,8 +198,6 @@ impl House {
         make_private(&config.data.join("cache")).await?;
         let store = open_store(config).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
-        let model = language_model(&config.language_model, config)?;
-        let ear = language_model(&config.audio_model, config)?;
         let names = Resolver::new(&config.sip.dns_servers).for_sockets(&config.sip.listen);
         let dialects = dialects(config)?;
         if let Some(name) = dialect_without_hosts(&dialects).filter(|_| !config.websocket.any_host) {
@@ -206,12 +209,15 @@ impl House {
         let dialects = dialects.into();
         let settings = Settings { names: names.clone(), dialects, api: Some(api), ..service_settings(config) };
         let service = Service::new(store, Clock::Real, settings, running.clone());
+        let model = models("language_model", &config.language_model, &config.language_models, config, &service)?;
+        let ear = models("audio_model", &config.audio_model, &config.audio_models, config, &service)?;
         let service = service.with_model(model.clone());
         let mut speech = local::speech_of(config)?;
         if sim {
             speech.synthesizer = Arc::new(Canned::default());
         }
         // Steps that can fail come before interrupted work is ended.
+        let (listener, mailbox) = mail_entries(config).await?;
         let (engine, incoming) = start_engine(config, names, speech.clone()).await?;
         if sim {
             engine.simulate(Arc::new(sample_agent));
@@ -221,9 +227,10 @@ impl House {
             tracing::warn!("{} had not ended when the engine last stopped", count(interrupted, "call"));
         }
         admit_somebody(&service, config, out).await.map_err(|error| error.to_string())?;
+        service.library().note_trunk_numbers().await.map_err(|error| error.to_string())?;
         let unmatched = service.placements().unmatched_limits().await.map_err(|error| error.to_string())?;
         unmatched.iter().for_each(|line| tracing::warn!("{line}"));
-        let placer = Placer {
+        let placement_settings = PlacementSettings {
             behaviour: config.behaviour.clone(),
             recognizer_grace_ms: config.recognizer.grace_ms,
             codecs: config.sip.codecs.clone(),
@@ -237,7 +244,7 @@ impl House {
             service: service.clone(),
             engine: engine.clone(),
             running,
-            placer: Arc::new(placer),
+            placement_settings: Arc::new(placement_settings),
             fillers: config.metrics.filler_phrases.clone().into(),
             probe_times: config.metrics.probe,
             yield_times: config.metrics.yielding,
@@ -245,8 +252,10 @@ impl House {
             retention: config.retention.clone(),
             inbound_allow: config.sip.inbound_allow.clone(),
             ear,
+            judging: Arc::new(Judging::new(config.limits.max_evaluations)),
         };
         let workers = Workers::start(workshop, incoming);
+        workers.take_mail(&service, listener, mailbox);
         engine.limit_strangers(&config.sip.inbound_allow).await;
         if !config.sip.trunks.is_empty() {
             engine.keep_lines(&config.sip.trunks, &installation(&config.data).await?).await;
@@ -306,6 +315,9 @@ impl House {
             door: None,
             sample_agent: None,
             streams: Some(self.workers.streams()),
+            line_tests: Some(self.workers.line_tests()),
+            previews: Some(self.workers.previews()),
+            suites: Some(Arc::new(bodies_of)),
             draining: CancellationToken::new(),
         }
     }
@@ -367,6 +379,25 @@ async fn admit_somebody(service: &Service, config: &Config, out: &Out) -> crate:
     }
 }
 
+/// Returns the listener and the mailbox of the settings, as far as there are any.
+async fn mail_entries(config: &Config) -> Result<(Option<SmtpListener>, Option<Mailbox>), String> {
+    let email = &config.email;
+    let mailbox = match &email.imap_url {
+        Some(url) => Some(Mailbox::new(url.clone(), local::roots(config)?)),
+        None => None,
+    };
+    let Some(listen) = email.listen else { return Ok((None, mailbox)) };
+    let identity = match (&email.tls_cert, &email.tls_key) {
+        (Some(certificate), Some(key)) => Some(Identity::load(certificate, key).map_err(|(_, why)| why)?),
+        _ => None,
+    };
+    let home = MailHome::new(email.address.as_deref(), email.inbound_domain.as_deref());
+    let host = home.map_or_else(|| "localhost".to_owned(), |home| home.domain().to_owned());
+    let listener = SmtpListener::bind(ListenerSettings { listen, host, identity }).await;
+    let listener = listener.map_err(|error| format!("email.listen {listen}: {error}"))?;
+    Ok((Some(listener), mailbox))
+}
+
 /// Returns the engine, and the calls that come in to it.
 async fn start_engine(
     config: &Config,
@@ -386,21 +417,63 @@ async fn start_engine(
         offer: config.sip.offer,
         session_interval_s: Some(config.sip.session_interval_s).filter(|seconds| *seconds > 0),
         forwarding: Forwarding::from(&config.sip),
+        start_within: START_WITHIN,
         names,
     };
     let started = Engine::start(engine, speech, Clock::Real).await;
     started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))
 }
 
-/// Returns the model of one part of the settings.
+/// Returns the default model of one kind, set in `section`, with those that are chosen by name.
+fn models(
+    section: &str,
+    main: &config::LanguageModel,
+    others: &BTreeMap<String, config::LanguageModel>,
+    config: &Config,
+    service: &Service,
+) -> Result<Option<Arc<dyn LanguageModel>>, String> {
+    let terms = |section: String, settings: &config::LanguageModel| ModelTerms {
+        spending: Some(service.spending().clone()),
+        ..terms_of(section, settings)
+    };
+    let Some(main) = model_with(main, config, terms(section.to_owned(), main))? else { return Ok(None) };
+    let mut named = BTreeMap::new();
+    for (name, settings) in others {
+        let model = model_with(settings, config, terms(format!("{section}s.{name}"), settings))?;
+        named.extend(model.map(|model| (name.clone(), model)));
+    }
+    Ok(Some(Arc::new(ModelChoice::new(main, named))))
+}
+
+/// Returns the prices and limits of the model that is set in a section.
+fn terms_of(section: String, settings: &config::LanguageModel) -> ModelTerms {
+    ModelTerms {
+        section,
+        model: settings.model.clone().unwrap_or_default(),
+        usd_per_million: settings.usd_per_million_input_tokens.zip(settings.usd_per_million_output_tokens),
+        places: settings.max_per_minute.map(|most| Arc::new(Places::new(Clock::Real, most))),
+        max_usd_per_day: settings.max_usd_per_day,
+        spending: None,
+    }
+}
+
+/// Returns the model of one part of the settings, whose use is not summed up.
 pub(super) fn language_model(
     settings: &config::LanguageModel,
     config: &Config,
 ) -> Result<Option<Arc<dyn LanguageModel>>, String> {
+    model_with(settings, config, terms_of(String::new(), settings))
+}
+
+fn model_with(
+    settings: &config::LanguageModel,
+    config: &Config,
+    terms: ModelTerms,
+) -> Result<Option<Arc<dyn LanguageModel>>, String> {
     let (Some(base_url), Some(model)) = (&settings.base_url, &settings.model) else { return Ok(None) };
     let key = settings.api_key.as_ref().map(|key| key.expose().to_owned());
     let roots = local::roots(config)?;
-    let place = ChatConfig { roots, tokens_max: settings.max_tokens, ..ChatConfig::new(base_url, key, model) };
+    let place = ChatConfig { roots, terms, tokens_max: settings.max_tokens, ..ChatConfig::new(base_url, key, model) };
     let model = ChatModel::new(place).map_err(|failure| failure.message)?;
     Ok(Some(Arc::new(model)))
 }

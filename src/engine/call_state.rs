@@ -49,7 +49,7 @@ pub(super) struct CallState {
 
 impl CallState {
     /// Returns the state of a call that has begun on media thread `shard`.
-    pub fn new(
+    pub(crate) fn new(
         services: Arc<CallServices>,
         (no, shard): (CallNo, usize),
         placement: Placement,
@@ -58,7 +58,7 @@ impl CallState {
         news: mpsc::Sender<CallUpdate>,
         permit: CallPermit,
     ) -> CallState {
-        let wanted = WordNeeds::of(&placement.spec, &placement.keyterms);
+        let wanted = WordNeeds::of(&placement.spec);
         services.speech.recognizer.expect();
         let effects = Effects::new(services.clone(), no, shard, placement, tap);
         CallState {
@@ -80,17 +80,17 @@ impl CallState {
     }
 
     /// Returns the time of the media threads.
-    pub fn now() -> Time {
+    pub(crate) fn now() -> Time {
         monotonic()
     }
 
     /// Gives an order to the media thread.
-    pub fn tell(&self, order: ToShard) {
+    pub(crate) fn tell(&self, order: ToShard) {
         self.services.order(self.shard, order);
     }
 
     /// Carries out an output that all ports share; returns the action of the channel, where it is one.
-    pub fn carry_out<A>(&mut self, output: PortOutput<A>) -> Option<A> {
+    pub(crate) fn carry_out<A>(&mut self, output: PortOutput<A>) -> Option<A> {
         match output {
             PortOutput::Act(action) => return Some(action),
             PortOutput::Signal(Signal::Answered { code, leg, .. }) => {
@@ -114,7 +114,7 @@ impl CallState {
     }
 
     /// Captures the packets that someone else encrypts and sends between these addresses, this side's first.
-    pub fn capture(&self, path: Option<(SocketAddr, SocketAddr)>) {
+    pub(crate) fn capture(&self, path: Option<(SocketAddr, SocketAddr)>) {
         if let Some((here, there)) = path {
             self.tell(ToShard::Capture(self.no, here, there));
         }
@@ -122,12 +122,16 @@ impl CallState {
 
     fn can_hear_words(&mut self, rate_hz: u32) -> bool {
         let supported = self.effects.hears_words(rate_hz);
-        self.files.warnings.extend(self.wanted.unmet(&supported, &*self.services.speech.recognizer));
+        self.files.warnings.extend(self.wanted.unmet(
+            &supported,
+            &*self.services.speech.recognizer,
+            self.effects.keyterms(),
+        ));
         supported.is_ok()
     }
 
     /// Notes that the call is connected. It is told at once, except where media wait for keys.
-    pub fn note_connected(&mut self, awaits_keys: bool) {
+    pub(crate) fn note_connected(&mut self, awaits_keys: bool) {
         let now = self.services.clock.now_ms();
         // Sample 0 is where media could come first.
         let before = self.up_since.map_or(Duration::ZERO, |since| CallState::now().since(since));
@@ -142,26 +146,26 @@ impl CallState {
     }
 
     /// Tells that the call is connected, where it waited for keys.
-    pub fn say_connected(&mut self) {
+    pub(crate) fn say_connected(&mut self) {
         if let Some(at) = self.unsaid.take() {
             let _ = self.news.try_send(CallUpdate::Connected(at));
         }
     }
 
     /// True while nobody was told that the call is connected.
-    pub fn is_unsaid(&self) -> bool {
+    pub(crate) fn is_unsaid(&self) -> bool {
         self.unsaid.is_some()
     }
 
     /// Adds an event to the journal, and tells of it.
-    pub fn add(&mut self, event: Event) {
+    pub(crate) fn add(&mut self, event: Event) {
         if let Some(entry) = self.files.add(event) {
             let _ = self.news.try_send(CallUpdate::Event(entry));
         }
     }
 
     /// Returns the figures of a call that is over and was connected.
-    pub fn quality(&mut self) -> Option<&mut Quality> {
+    pub(crate) fn quality(&mut self) -> Option<&mut Quality> {
         self.ending.as_mut().filter(|ending| ending.connected).map(|ending| &mut ending.quality)
     }
 }

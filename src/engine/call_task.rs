@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringer_media::call::{EndReason, Event, EventKind, RemoteKind};
+use ringer_media::call::{Control, EndReason, Event, EventKind, HangupCause, RemoteKind, Signal};
 use rtrb::Consumer;
 use tokio::sync::mpsc;
 use tracing::Instrument;
@@ -13,6 +13,7 @@ use super::call_state::{CallState, OpenFiles};
 use super::channel::Channel;
 use super::services::{CallPermit, CallServices};
 use super::shard::{CallNo, FromShard, ToShard};
+use super::start_watch::{StartWatch, overdue};
 use super::timeline::cut_behind_end;
 use super::warnings::timeline_warnings;
 use super::{CallReport, CallUpdate, Placement};
@@ -43,19 +44,22 @@ pub(super) struct CallTask {
     call: CallState,
     from_shard: mpsc::Receiver<FromShard>,
     hangups: mpsc::Receiver<EndReason>,
+    /// The wait for the agent's first words; `None` where nothing is waited for.
+    start: Option<Box<StartWatch>>,
 }
 
 impl CallTask {
     /// Returns the task of a call that has begun on its media thread.
-    pub fn new(parts: CallParts) -> CallTask {
+    pub(crate) fn new(parts: CallParts) -> CallTask {
         let CallParts { services, no, shard, channel, placement, files, tap, from_shard, news, hangups, permit } =
             parts;
+        let start = StartWatch::of(&placement.destination, services.config.start_within);
         let call = CallState::new(services, (no, shard), placement, files, tap, news, permit);
-        CallTask { channel, call, from_shard, hangups }
+        CallTask { channel, call, from_shard, hangups, start }
     }
 
     /// Dials, and follows the call to its end.
-    pub async fn dial(mut self: Box<Self>) {
+    pub(crate) async fn dial(mut self: Box<Self>) {
         if !self.begin().await {
             return;
         }
@@ -66,7 +70,7 @@ impl CallTask {
     }
 
     /// Answers a call that came in, and follows it to its end.
-    pub async fn answer(mut self: Box<Self>) {
+    pub(crate) async fn answer(mut self: Box<Self>) {
         self.call.services.counters.answered();
         if !self.begin().await {
             return;
@@ -77,7 +81,7 @@ impl CallTask {
 
     /// Begins the signalling, as [`Channel::begin`] does.
     async fn begin(&mut self) -> bool {
-        // What passes once is in a box of its own: a call holds room for its largest step as long as it lasts.
+        // Steps that pass once are boxed: a call holds memory for its largest step as long as it lasts.
         Box::pin(self.channel.begin(&mut self.call)).await
     }
 
@@ -96,6 +100,7 @@ impl CallTask {
                 Some(message) = self.from_shard.recv() => self.follow_shard(message).await,
                 () = self.channel.ready() => self.channel.follow(&mut self.call).await,
                 Some(reason) = self.hangups.recv() => self.call.tell(ToShard::Hangup(self.call.no, reason)),
+                () = overdue(&mut self.start) => Box::pin(self.end_unstarted()).await,
                 _ = listen.tick(), if self.call.effects.is_listening() => self.call.effects.listen(),
             }
         }
@@ -109,7 +114,7 @@ impl CallTask {
         match message {
             FromShard::Control(_, control) => channel.control(call, &control).await,
             FromShard::Effect(_, id, effect, tapped) => call.effects.perform(id, effect, tapped),
-            FromShard::Ears(_, from) => call.effects.ears_from(from),
+            FromShard::Ears(_, from, past) => call.effects.hear_from(from, &past),
             FromShard::Event(_, event) => self.event(event).await,
             FromShard::Ended(_, ending) => call.ending = Some(*ending),
             FromShard::Stranger(_, stranger) => channel.take_stranger(call, stranger).await,
@@ -119,7 +124,16 @@ impl CallTask {
         }
     }
 
+    /// Ends a call whose agent has not begun to speak.
+    async fn end_unstarted(&mut self) {
+        let Some(watch) = self.start.take() else { return };
+        // The Call is told first: the end of the connection is not the agent's.
+        self.call.tell(ToShard::Signal(self.call.no, Signal::Ended(watch.end())));
+        self.channel.control(&mut self.call, &Control::Hangup(HangupCause::Normal)).await;
+    }
+
     async fn event(&mut self, event: Event) {
+        self.start.take_if(|watch| !watch.follow(&event.what));
         let CallTask { channel, call, .. } = self;
         if matches!(event.what, EventKind::Connected { .. }) {
             call.note_connected(channel.awaits_keys());

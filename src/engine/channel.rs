@@ -167,7 +167,7 @@ impl<S: ChannelSide> Attended<S> {
 
 impl Channel {
     /// Returns the name of the log of the signalling.
-    pub fn log(&self) -> &'static str {
+    pub(crate) fn log(&self) -> &'static str {
         fn log_of<S: ChannelSide>(_: &Attended<S>) -> &'static str {
             S::LOG
         }
@@ -175,87 +175,87 @@ impl Channel {
     }
 
     /// Waits for news, for ever after the last. Safe to drop and call again.
-    pub async fn ready(&mut self) {
+    pub(crate) async fn ready(&mut self) {
         of_side!(self, at => at.ready().await);
     }
 
     /// Handles the news that [`Channel::ready`] waited for.
-    pub async fn follow(&mut self, call: &mut CallState) {
+    pub(crate) async fn follow(&mut self, call: &mut CallState) {
         of_side!(self, at => at.follow(call).await);
     }
 
     /// Begins the signalling in the call's task; false where the engine stops and there will be no call.
-    pub async fn begin(&mut self, call: &mut CallState) -> bool {
+    pub(crate) async fn begin(&mut self, call: &mut CallState) -> bool {
         of_side!(self, at => at.side.begin(call).await)
     }
 
     /// Carries out the port's outputs, in order.
-    pub async fn drain(&mut self, call: &mut CallState) {
+    pub(crate) async fn drain(&mut self, call: &mut CallState) {
         of_side!(self, at => at.side.drain(call).await);
     }
 
     /// Takes a control of the Call.
-    pub async fn control(&mut self, call: &mut CallState, control: &Control) {
+    pub(crate) async fn control(&mut self, call: &mut CallState, control: &Control) {
         of_side!(self, at => at.side.control(call, control).await);
     }
 
     /// Waits for the end of the connection, and adds its figures and warnings to those of the call.
-    pub async fn close(&mut self, call: &mut CallState) {
+    pub(crate) async fn close(&mut self, call: &mut CallState) {
         of_side!(self, at => at.side.close(call).await);
     }
 
     /// Takes the frames that the Call has made.
-    pub async fn exchange(&mut self, call: &mut CallState) {
+    pub(crate) async fn exchange(&mut self, call: &mut CallState) {
         of_side!(self, at => at.side.exchange(call).await);
     }
 
     /// Handles RTP that comes from another address than the agreed one.
-    pub async fn take_stranger(&mut self, call: &mut CallState, stranger: Stranger) {
+    pub(crate) async fn take_stranger(&mut self, call: &mut CallState, stranger: Stranger) {
         of_side!(self, at => at.side.take_stranger(call, stranger).await);
     }
 
     /// Takes the datagrams of handshakes that wait.
-    pub fn take_handshakes(&mut self, call: &mut CallState) {
+    pub(crate) fn take_handshakes(&mut self, call: &mut CallState) {
         of_side!(self, at => at.side.take_handshakes(call));
     }
 
     /// Takes an event of the call that may be told to the other side.
-    pub async fn own_event(&mut self, call: &mut CallState, event: &Event) {
+    pub(crate) async fn own_event(&mut self, call: &mut CallState, event: &Event) {
         of_side!(self, at => at.side.own_event(call, event).await);
     }
 
     /// Returns the events that are open when the call ends at `end`.
-    pub fn last_events(&mut self, end: Sample) -> Vec<Event> {
+    pub(crate) fn last_events(&mut self, end: Sample) -> Vec<Event> {
         of_side!(self, at => at.side.last_events(end))
     }
 
     /// Returns messages that come after the end of the call, with their times in milliseconds since 1970.
-    pub async fn last_messages(&mut self, clock: &Clock) -> Vec<(i64, String)> {
+    pub(crate) async fn last_messages(&mut self, clock: &Clock) -> Vec<(i64, String)> {
         of_side!(self, at => at.side.last_messages(clock).await)
     }
 
     /// Returns the other side, as far as it is known.
-    pub fn peer(&self) -> &PeerInfo {
+    pub(crate) fn peer(&self) -> &PeerInfo {
         of_side!(self, at => at.side.peer())
     }
 
     /// True while the media wait for keys.
-    pub fn awaits_keys(&self) -> bool {
+    pub(crate) fn awaits_keys(&self) -> bool {
         of_side!(self, at => at.side.awaits_keys())
     }
 
     /// Returns the warning about what the other side sent, at the end of the call.
-    pub fn warning(&self, quality: &Quality) -> Option<String> {
+    pub(crate) fn warning(&self, quality: &Quality) -> Option<String> {
         of_side!(self, at => at.side.warning(quality))
     }
 
     /// Returns the errors that the other side told of.
-    pub fn agent_errors(&self) -> Vec<AgentError> {
+    pub(crate) fn agent_errors(&self) -> Vec<AgentError> {
         of_side!(self, at => at.side.agent_errors())
     }
 
     /// Returns the values that the other side handed over.
-    pub fn variables(&self) -> Option<Value> {
+    pub(crate) fn variables(&self) -> Option<Value> {
         of_side!(self, at => at.side.variables())
     }
 }

@@ -59,7 +59,7 @@ pub struct Calls {
     pub jitter: Histogram,
     /// RTP packets received, never come, and come too late to be heard.
     pub packets: [u64; 3],
-    /// Recorded frames that found no room.
+    /// Recorded frames that did not fit.
     pub recording_dropped: u64,
 }
 
@@ -143,7 +143,7 @@ impl Counters {
 pub(super) struct InFlight(Arc<Counters>);
 
 impl InFlight {
-    pub fn new(counters: &Arc<Counters>) -> InFlight {
+    pub(crate) fn new(counters: &Arc<Counters>) -> InFlight {
         counters.effects.fetch_add(1, Ordering::Relaxed);
         InFlight(counters.clone())
     }

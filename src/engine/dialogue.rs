@@ -8,6 +8,7 @@
 //! of, or is on its way, waits.
 
 mod follow;
+mod saved;
 mod timing;
 
 use std::collections::VecDeque;
@@ -19,6 +20,8 @@ use ringer_media::call::{
     Script, ScriptRule, Side, Then, Thought, ToolCall, contains_phrase, same_words,
 };
 use ringer_media::frame::PER_MS;
+
+pub use self::saved::SavedDialogue;
 
 use super::TimelineEntry;
 
@@ -41,7 +44,7 @@ pub enum First {
 /// Settings of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DialogueSpec {
-    /// `http`, `chat`, `sms`: named in events.
+    /// `http`, `chat`, `sms`, `email`: named in events.
     pub channel: &'static str,
     /// Side that begins, and its words.
     pub first: First,
@@ -126,6 +129,8 @@ pub enum Input {
         /// Explanation in words, for display.
         message: String,
     },
+    /// A note for the timeline: its code and its words.
+    Noted(&'static str, String),
     /// Ends the conversation now.
     Hangup(EndReason),
     /// Time has passed; timers are due.
@@ -171,7 +176,7 @@ pub struct DialogueEnd {
 
 /// A turn of the agent that was not dealt with yet.
 #[derive(Debug, Default)]
-struct Turn {
+struct UnansweredTurn {
     text: String,
     first_ms: i64,
     last_ms: i64,
@@ -220,8 +225,8 @@ enum Doing {
 #[derive(Clone, Debug)]
 struct Answer {
     text: String,
-    /// Keys that are typed at the end of the text.
-    keys: Arc<str>,
+    /// Digits that are pressed at the end of the text.
+    digits: Arc<str>,
     then: Then,
     scripted: bool,
     ends: Option<EndReason>,
@@ -230,7 +235,7 @@ struct Answer {
 impl Answer {
     /// Returns an answer after which the agent has the turn.
     fn of(text: String) -> Answer {
-        Answer { text, keys: Arc::default(), then: Then::Listen, scripted: false, ends: None }
+        Answer { text, digits: Arc::default(), then: Then::Listen, scripted: false, ends: None }
     }
 }
 
@@ -241,8 +246,8 @@ pub struct Dialogue {
     script: Script,
     history: Vec<ConversationLine>,
     /// Parts of the agent's turn that is not over yet, and when a group is closed.
-    open: Option<(Turn, Option<i64>)>,
-    waiting: VecDeque<Turn>,
+    open: Option<(UnansweredTurn, Option<i64>)>,
+    waiting: VecDeque<UnansweredTurn>,
     turns: u32,
     follower: Follower,
     began_ms: Option<i64>,
@@ -293,9 +298,9 @@ impl Dialogue {
             }
             Input::Sent { at_ms, message_id, is_answered } => self.take_receipt(now, at_ms, &message_id, is_answered),
             Input::Settled => self.settle(now),
-            Input::Troubled(told) => {
+            Input::Troubled(message) => {
                 if let Doing::Sending { trouble, .. } = &mut self.doing {
-                    *trouble = told;
+                    *trouble = message;
                 }
             }
             Input::NotSent { code, message } => self.end(now, EndReason::Fault, Some((code, message))),
@@ -304,6 +309,7 @@ impl Dialogue {
                 Doing::Ending { reason, .. } => self.end(self.last_ms, reason, None),
                 _ => self.end(now, reason, None),
             },
+            Input::Noted(code, why) => self.event(now, Side::Engine, EventKind::Note { code: code.into(), why }),
             Input::Thought(_) | Input::Tick => {}
         }
         self.timers(now);
@@ -349,7 +355,8 @@ impl Dialogue {
         self.other_spoke |= !heard.text.is_empty();
         let (message_id, channel) = (heard.message_id, Some(self.spec.channel.into()));
         self.event(at, Side::Agent, EventKind::MessageReceived { message_id, text: heard.text.clone(), channel });
-        let (mut turn, _) = self.open.take().unwrap_or_else(|| (Turn { first_ms: at, ..Turn::default() }, None));
+        let (mut turn, _) =
+            self.open.take().unwrap_or_else(|| (UnansweredTurn { first_ms: at, ..UnansweredTurn::default() }, None));
         if !turn.text.is_empty() && !heard.text.is_empty() {
             turn.text.push('\n');
         }
@@ -379,7 +386,7 @@ impl Dialogue {
     }
 
     /// Takes a whole turn of the agent.
-    fn take(&mut self, turn: Turn) {
+    fn take(&mut self, turn: UnansweredTurn) {
         let place = |ms: i64| (ms - self.began_ms.unwrap_or(ms)) * PER_MS;
         let (from_sample, end_sample) = (place(turn.first_ms), place(turn.last_ms));
         let (text, channel) = (turn.text.clone(), self.spec.channel.into());
@@ -437,7 +444,7 @@ impl Dialogue {
         }
     }
 
-    fn hear(&mut self, turn: Turn) -> String {
+    fn hear(&mut self, turn: UnansweredTurn) -> String {
         self.turns += 1;
         self.follow(&turn);
         let line = ConversationLine {
@@ -466,7 +473,7 @@ impl Dialogue {
         let answer = |text: String| Answer { scripted: true, ..Answer::of(text) };
         match response {
             Response::Phrase(words) => self.hold(now, answer(words)),
-            Response::Dtmf(keys) => self.hold(now, Answer { keys: keys.as_str().into(), ..answer(keys) }),
+            Response::Dtmf(digits) => self.hold(now, Answer { digits: digits.as_str().into(), ..answer(digits) }),
             Response::Silence { duration_ms: Some(ms), then } => {
                 let then = Some(answer(then.unwrap_or_default()));
                 self.doing = Doing::Pausing { until: now + i64::from(ms), then };
@@ -497,7 +504,7 @@ impl Dialogue {
             Then::Finish => Some(EndReason::PlaybackEnd),
             _ => None,
         };
-        self.hold(now, Answer { keys: next.dtmf.into(), then: next.then, ends, ..Answer::of(text) });
+        self.hold(now, Answer { digits: next.dtmf.into(), then: next.then, ends, ..Answer::of(text) });
     }
 
     /// Sends an answer that is ready, after the reply delay if there is one.
@@ -558,9 +565,9 @@ impl Dialogue {
         self.event(at, Side::Dh, EventKind::MessageSent { message_id, text: answer.text.clone(), channel, kind });
         // Turns that came while it was on its way are heard after it. Keys are a line of their own, as in a call.
         let own = |text: &str, digits| ConversationLine { other: false, text: text.into(), digits, interrupted: false };
-        let words = answer.text.strip_suffix(&*answer.keys).unwrap_or(&answer.text).trim_end();
+        let words = answer.text.strip_suffix(&*answer.digits).unwrap_or(&answer.text).trim_end();
         self.history.extend((!words.is_empty()).then(|| own(words, Arc::default())));
-        self.history.extend((!answer.keys.is_empty()).then(|| own("", answer.keys.clone())));
+        self.history.extend((!answer.digits.is_empty()).then(|| own("", answer.digits.clone())));
     }
 
     fn after(&mut self, now: i64, then: Then) {

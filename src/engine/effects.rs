@@ -84,7 +84,7 @@ impl Link {
 }
 
 impl Effects {
-    pub fn new(
+    pub(crate) fn new(
         services: Arc<CallServices>,
         no: CallNo,
         shard: usize,
@@ -114,12 +114,17 @@ impl Effects {
     }
 
     /// Returns the name of the mind that has spoken. What it was asked must have been stopped.
-    pub async fn speaker(&mut self) -> String {
+    pub(crate) async fn speaker(&mut self) -> String {
         self.mind.lock().await.speaker()
     }
 
+    /// Returns the bias words of the call.
+    pub(crate) fn keyterms(&self) -> &[String] {
+        &self.keyterms
+    }
+
     /// Returns `Ok` if turns can be given text; else the reason why not.
-    pub fn hears_words(&mut self, rate_hz: u32) -> Result<(), String> {
+    pub(crate) fn hears_words(&mut self, rate_hz: u32) -> Result<(), String> {
         let recognizer = &self.link.services.speech.recognizer;
         let supported = recognizer.supports(&self.language, rate_hz);
         if let Some(following) = &mut self.following {
@@ -129,12 +134,14 @@ impl Effects {
     }
 
     /// Returns warnings about the language that was spoken.
-    pub fn warnings(&self) -> Vec<String> {
-        self.following.as_ref().map(Following::warnings).unwrap_or_default()
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.following.as_ref().map(Following::warnings).unwrap_or_default();
+        warnings.extend(self.link.services.speech.recognizer.doubt(&self.language));
+        warnings
     }
 
     /// Begins an effect. `tapped`: samples that had gone into the tap when it was asked for.
-    pub fn perform(&mut self, id: EffectId, effect: Effect, tapped: u64) {
+    pub(crate) fn perform(&mut self, id: EffectId, effect: Effect, tapped: u64) {
         match effect {
             Effect::Hear { .. } => self.hear(id, tapped),
             Effect::Recognize { hear, .. } => {
@@ -146,7 +153,7 @@ impl Effects {
             Effect::Think(thought) => self.think(id, thought),
             Effect::Compare(comparison) => self.compare(id, comparison),
             Effect::Synthesize { text, fluency } => self.speak(id, &text, fluency),
-            Effect::Identify { turn, text, told } => self.identify(id, turn, &text, &told),
+            Effect::Identify { turn, text, detected } => self.identify(id, turn, &text, &detected),
             Effect::Cancel(id) => {
                 if let Some(running) = self.running.remove(&id) {
                     running.cancel();
@@ -157,7 +164,7 @@ impl Effects {
     }
 
     /// Cancels all running effects and recognition.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.running.drain().for_each(|(_, running)| running.cancel());
         self.segments.clear();
     }
@@ -170,13 +177,13 @@ impl Effects {
     }
 
     /// Speaks the other side's language from now on, once it is known to be another one.
-    fn identify(&mut self, id: EffectId, turn: i64, text: &str, told: &DetectedLanguage) {
+    fn identify(&mut self, id: EffectId, turn: i64, text: &str, detected: &DetectedLanguage) {
         let Some(following) = &mut self.following else { return };
-        let Some(taken) = following.hear(turn, text, told, &*self.link.services.speech.synthesizer) else { return };
+        let Some(taken) = following.hear(turn, text, detected, &*self.link.services.speech.synthesizer) else { return };
         self.language.clone_from(&taken.language);
         self.fluency.speak(&taken.language);
         self.voice = taken.voice.or(self.voice.take());
-        self.link.finish(id, taken.told);
+        self.link.finish(id, taken.effected);
     }
 
     fn think(&mut self, id: EffectId, thought: Thought) {
@@ -237,16 +244,16 @@ impl Effects {
     // --- recognising ---
 
     /// True while a recognizer listens.
-    pub fn is_listening(&self) -> bool {
+    pub(crate) fn is_listening(&self) -> bool {
         !self.segments.is_empty()
     }
 
-    /// Sets the tap to go on at this position.
-    pub fn ears_from(&mut self, from: i64) {
+    /// Opens the recognizer of the newest segment, whose audio begins at `from` with `past`; the tap goes on behind it.
+    pub(crate) fn hear_from(&mut self, from: i64, past: &[i16]) {
         self.base = from;
         if let Some(segment) = self.segments.back_mut().filter(|segment| segment.to.is_none()) {
             let hear = segment.hear;
-            self.open(hear);
+            self.open(hear, past);
         }
     }
 
@@ -255,14 +262,15 @@ impl Effects {
     }
 
     /// Opens the recognizer once it is known where its audio begins.
-    fn open(&mut self, hear: EffectId) {
+    fn open(&mut self, hear: EffectId, past: &[i16]) {
         let language =
             if self.following.is_some() { SpokenIn::Likely(&self.language) } else { SpokenIn::Known(&self.language) };
         let recognizer = &self.link.services.speech.recognizer;
-        let (feed, mut heard) = match self.wants_running {
+        let (mut feed, mut heard) = match self.wants_running {
             true => recognizer.open_running(language, &self.keyterms),
             false => recognizer.open(language, &self.keyterms),
         };
+        feed.push(past);
         let (link, base, started) = (self.link.clone(), self.base, self.start(hear));
         if let Some(segment) = self.segments.iter_mut().find(|segment| segment.hear == hear) {
             segment.feed = Some(feed);
@@ -282,7 +290,7 @@ impl Effects {
     }
 
     /// Moves received audio into the recognizers.
-    pub fn listen(&mut self) {
+    pub(crate) fn listen(&mut self) {
         // The newest segment's audio stays in the tap until it is known where it begins.
         if self.segments.iter().any(|segment| segment.feed.is_none()) {
             return;

@@ -25,27 +25,27 @@ pub(super) struct FrameExchange {
 
 impl FrameExchange {
     /// Returns the exchange over the other end of the call's rings.
-    pub fn new(frames: FramePeer) -> FrameExchange {
+    pub(crate) fn new(frames: FramePeer) -> FrameExchange {
         FrameExchange { frames, pacing: Pacing::default(), late: 0, from_call: VecDeque::new() }
     }
 
     /// Takes audio of the other side that came at `now`.
-    pub fn hear(&mut self, now: Time, pcm: &[i16]) {
+    pub(crate) fn hear(&mut self, now: Time, pcm: &[i16]) {
         self.frames.receive(now, pcm);
     }
 
     /// Keeps audio back that the other side holds: see [`FramePeer::hold`].
-    pub fn hold(&mut self, now: Time, most: Option<u64>) {
+    pub(crate) fn hold(&mut self, now: Time, most: Option<u64>) {
         self.frames.hold(now, most);
     }
 
     /// Drops the audio of the other side that was not heard yet.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.frames.clear();
     }
 
     /// Hands the frames that the call has made to the port.
-    pub fn send(&mut self, now: Time, port: &mut WebSocketPort) {
+    pub(crate) fn send(&mut self, now: Time, port: &mut WebSocketPort) {
         self.from_call.extend(std::iter::from_fn(|| self.frames.next_message()));
         let is_frame = |message: &&FromCall| matches!(message, FromCall::Frame { .. });
         let mut skipped = self.from_call.iter().filter(is_frame).count().saturating_sub(AT_ONCE);
@@ -68,17 +68,17 @@ impl FrameExchange {
     }
 
     /// Hands on to the call what it may have by now.
-    pub fn hand_on(&mut self, now: Time) {
+    pub(crate) fn hand_on(&mut self, now: Time) {
         self.frames.hand_on(now);
     }
 
     /// Returns the number of samples that came and were not heard yet.
-    pub fn unheard(&self) -> u64 {
+    pub(crate) fn unheard(&self) -> u64 {
         self.frames.unheard()
     }
 
     /// Adds what was measured here to the figures of the media thread.
-    pub fn add_to(&self, quality: &mut Quality) {
+    pub(crate) fn add_to(&self, quality: &mut Quality) {
         let measured = &self.pacing;
         quality.pacing_p99_ms = quality.pacing_p99_ms.max(measured.quantile_ms(0.99));
         quality.pacing_max_ms = quality.pacing_max_ms.max(measured.max_ms());

@@ -25,31 +25,31 @@ pub(super) struct Taken {
     /// `None`: the voice that is spoken with goes on.
     pub voice: Option<Voice>,
     /// Result of the effect, for the call.
-    pub told: Effected,
+    pub effected: Effected,
 }
 
 impl Following {
     /// Begins in `language`, with this voice: every other one is as fast.
-    pub fn new(wanted: VoiceWanted, language: &str, voice: Option<&Voice>) -> Following {
+    pub(crate) fn new(wanted: VoiceWanted, language: &str, voice: Option<&Voice>) -> Following {
         let wanted = VoiceWanted { language: language.to_owned(), ..wanted };
         let rate_wpm = voice.map(|voice| voice.rate_wpm);
         Following { follower: Follower::default(), wanted, rate_wpm, deaf: None, refused: Vec::new() }
     }
 
     /// Notes if turns have a text that shows their language; else the reason why not.
-    pub fn can_hear(&mut self, heard: Result<(), String>) {
+    pub(crate) fn can_hear(&mut self, heard: Result<(), String>) {
         self.deaf = heard.err();
     }
 
     /// Returns a turn of the other side, named by its onset.
-    pub fn hear(
+    pub(crate) fn hear(
         &mut self,
         turn: i64,
         text: &str,
-        told: &DetectedLanguage,
+        detected: &DetectedLanguage,
         synthesizer: &dyn Synthesizer,
     ) -> Option<Taken> {
-        let (turn, found) = self.follower.hear(turn, text, told)?;
+        let (turn, found) = self.follower.hear(turn, text, detected)?;
         let language = found.language;
         let voice = match self.voice(&language, synthesizer) {
             Ok(voice) => voice,
@@ -62,8 +62,8 @@ impl Following {
         self.refused.extend(substituted.map(|what| format!("language: {what}")));
         self.wanted.language.clone_from(&language);
         let phrases = voice.is_some().then(|| Box::new(phrases::call_phrases(&language)));
-        let told = Effected::Language { language: language.clone(), by: found.by, turn, phrases };
-        Some(Taken { language, voice, told })
+        let effected = Effected::Language { language: language.clone(), by: found.by, turn, phrases };
+        Some(Taken { language, voice, effected })
     }
 
     fn voice(&self, language: &str, synthesizer: &dyn Synthesizer) -> Result<Option<Voice>, String> {
@@ -82,7 +82,7 @@ impl Following {
     }
 
     /// Returns warnings about the language that was spoken.
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let why = match &self.deaf {
             Some(why) => why.as_str(),
             None => "no turn of the agent told it",
@@ -116,8 +116,8 @@ mod tests {
         assert_eq!(taken.voice.map(|voice| voice.rate_wpm), Some(222.0));
         assert_eq!(following.warnings(), [""; 0]);
         let phrases = Some(Box::new(phrases::call_phrases("es")));
-        let told = Effected::Language { language: "es".into(), by: "text", turn: 320, phrases };
-        assert_eq!(taken.told, told);
+        let effected = Effected::Language { language: "es".into(), by: "text", turn: 320, phrases };
+        assert_eq!(taken.effected, effected);
     }
 
     #[test]
@@ -126,8 +126,8 @@ mod tests {
         let en = "hello how can i help you today";
         let taken =
             following.hear(320, en, &DetectedLanguage::Unknown, &FakeSynthesizer::default()).expect("it is English");
-        let told = Effected::Language { language: "en".into(), by: "text", turn: 320, phrases: None };
-        assert_eq!((taken.voice, taken.told), (None, told));
+        let effected = Effected::Language { language: "en".into(), by: "text", turn: 320, phrases: None };
+        assert_eq!((taken.voice, taken.effected), (None, effected));
     }
 
     #[test]

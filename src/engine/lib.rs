@@ -11,6 +11,7 @@ mod effects;
 mod exchange;
 mod following;
 mod gate;
+mod known_words;
 pub mod lateness;
 pub mod line_check;
 mod lines;
@@ -30,6 +31,8 @@ mod shard;
 mod shard_handle;
 pub mod sim;
 mod simulated;
+mod start_watch;
+mod texts;
 mod timed;
 mod timeline;
 mod wake;
@@ -39,6 +42,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringer_base::config::{Encryption, OfferedIn, SipListen, SrtpKeys, SymmetricRtp};
 pub use ringer_media::call::TimelineEntry;
@@ -54,13 +58,16 @@ use tokio::sync::mpsc;
 pub use self::channel::CONNECTION_LOGS;
 pub use self::counters::{Calls, Counters, Histogram};
 pub use self::gate::{DialGate, Forwarded};
+pub use self::known_words::known_words;
 pub use self::live::Engine;
 pub use self::placement::{
     Answering, Destination, PipelineDial, PlaceError, Placement, RoomDial, SipDial, SocketSettings, TrunkTerms,
     WebSocketDial, host_and_port,
 };
 pub use self::simulated::Answerer;
+pub use self::texts::TextSender;
 pub use ringer_sip::registration::Standing;
+pub use ringer_transport::websocket::platform::START_WITHIN;
 
 pub use ringer_transport::sip::registration::{LineReport, LineStanding};
 
@@ -91,6 +98,8 @@ pub struct EngineConfig {
     pub session_interval_s: Option<u32>,
     /// Rules of where other sides may send calls on to.
     pub forwarding: Forwarding,
+    /// Time within which agents on platforms begin to speak, once it is their turn: [`START_WITHIN`].
+    pub start_within: Duration,
     /// Looks SIP hosts up; the engine narrows it to the families of its SIP socket.
     pub names: Resolver,
 }

@@ -1,22 +1,22 @@
 //! A call that tells in steps where an agent is lost: its address is resolved, it is connected to, it answers, it makes
 //! a sound. Then the call is hung up. It keeps nothing.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use ringer_base::clock::Clock;
 use ringer_base::guard::Guard;
-use ringer_media::call::{EndReason, EventKind, RemoteEnd, RemoteKind, Side};
+use ringer_media::call::{EndReason, EventKind, RemoteEnd, RemoteKind, Side, TimelineEntry};
 use ringer_media::frame::PER_MS;
 use ringer_sip::hop::{Hop, Transport};
 use ringer_transport::sip::address::Address;
 use ringer_transport::sip::names::Resolver;
 use serde::Serialize;
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
-use url::Url;
+use url::{Host, Url};
 
-use super::{CallReport, CallUpdate, Engine, Placement};
+use super::{CallHandle, CallReport, CallUpdate, Engine, Placement};
 
 /// Longest time for looking up a host, and for opening a connection.
 const OPENING: Duration = Duration::from_secs(10);
@@ -57,6 +57,9 @@ pub struct Checked {
     /// True if the agent was not reached: nothing is known of itself.
     #[serde(skip)]
     pub is_unreachable: bool,
+    /// Address that was found, and connected to where that is done by a connection.
+    #[serde(skip)]
+    address: Option<SocketAddr>,
 }
 
 impl Checked {
@@ -87,11 +90,43 @@ pub enum Line {
     Server(Url),
 }
 
-/// Places a call and returns the steps that it took; the call is over then.
-pub async fn check(engine: &Engine, clock: &Clock, line: &Line, placement: Placement) -> Checked {
+/// Rules for finding an address: who looks names up, and which addresses may be connected to.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// Looks up the hosts of SIP addresses.
+    pub names: Resolver,
+    /// Addresses that may be connected to.
+    pub guard: Guard,
+}
+
+impl Default for Reach {
+    /// Returns the rules of a command of the user's own: every address may be connected to.
+    fn default() -> Reach {
+        Reach { names: Resolver::new(&[]), guard: Guard::by(|_| true) }
+    }
+}
+
+/// Places a call and returns the steps that it took; the call is over then. Where it was placed, its report comes too.
+pub async fn check(
+    engine: &Engine,
+    clock: &Clock,
+    line: &Line,
+    reach: &Reach,
+    placement: Placement,
+) -> (Checked, Option<Box<CallReport>>) {
+    let mut checked = connect(clock, line, reach).await;
+    let Some(address) = checked.address.filter(|_| checked.steps.iter().all(|step| step.ok)) else {
+        return (checked, None);
+    };
+    let report = call(engine, clock, placement, address, &mut checked).await;
+    (checked, report)
+}
+
+/// Looks an address up, and connects to it where that is done by a connection. Returns the steps that it took.
+pub async fn connect(clock: &Clock, line: &Line, reach: &Reach) -> Checked {
     let mut checked = Checked { is_unreachable: true, ..Checked::default() };
     let began = clock.now_ms();
-    let (addresses, is_stream) = match timeout(OPENING, resolve(line))
+    let (addresses, is_stream) = match timeout(OPENING, resolve(line, reach))
         .await
         .unwrap_or_else(|_| Err("no answer of the name server".to_owned()))
     {
@@ -102,8 +137,8 @@ pub async fn check(engine: &Engine, clock: &Clock, line: &Line, placement: Place
             return checked;
         }
     };
-    let told = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ");
-    checked.pass(since(clock, began), Some(told));
+    let list = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ");
+    checked.pass(since(clock, began), Some(list));
     let mut address = addresses[0];
     if is_stream {
         let began = clock.now_ms();
@@ -124,7 +159,7 @@ pub async fn check(engine: &Engine, clock: &Clock, line: &Line, placement: Place
             return checked;
         }
     }
-    call(engine, clock, placement, address, &mut checked).await;
+    checked.address = Some(address);
     checked
 }
 
@@ -137,40 +172,59 @@ fn since(clock: &Clock, began: i64) -> u64 {
 }
 
 /// Returns the addresses that are called, at least one, and whether they are reached by a connection.
-async fn resolve(line: &Line) -> Result<(Vec<SocketAddr>, bool), String> {
+async fn resolve(line: &Line, reach: &Reach) -> Result<(Vec<SocketAddr>, bool), String> {
     match line {
         Line::Sip(address) => {
-            let hops =
-                address.hops(&Resolver::new(&[]), &Guard::by(|_| true)).await.map_err(|fault| fault.to_string())?;
+            let hops = address.hops(&reach.names, &reach.guard).await.map_err(|fault| fault.to_string())?;
             let first = hops.first().ok_or("the host has no address")?;
             let is_same = |hop: &&Hop| hop.transport == first.transport;
             let addresses = hops.iter().filter(is_same).map(|hop| hop.address).collect();
             Ok((addresses, first.transport != Transport::Udp))
         }
         Line::Server(url) => {
-            let host = url.host_str().ok_or("the address has no host")?.trim_matches(['[', ']']).to_owned();
+            let host = url.host().ok_or("the address has no host")?;
             let port = url.port_or_known_default().ok_or("the address has no port")?;
-            let found = lookup_host((host.as_str(), port)).await.map_err(|error| format!("{host}: {error}"))?;
-            let addresses: Vec<SocketAddr> = found.collect();
-            if addresses.is_empty() { Err(format!("{host} has no address")) } else { Ok((addresses, true)) }
+            let found: Vec<IpAddr> = match &host {
+                Host::Ipv4(address) => vec![(*address).into()],
+                Host::Ipv6(address) => vec![(*address).into()],
+                Host::Domain(name) => reach.guard.names(name).await.map_err(|error| format!("{name}: {error}"))?,
+            };
+            if found.is_empty() {
+                return Err(format!("{host} has no address"));
+            }
+            let allowed = found.into_iter().filter(|address| reach.guard.allows(*address));
+            let addresses: Vec<SocketAddr> = allowed.map(|address| SocketAddr::new(address, port)).collect();
+            match addresses.is_empty() {
+                true => Err(format!("{host} points to an address that is not allowed")),
+                false => Ok((addresses, true)),
+            }
         }
     }
 }
 
-/// Places the call, and adds its steps.
-async fn call(engine: &Engine, clock: &Clock, placement: Placement, address: SocketAddr, checked: &mut Checked) {
+/// Places the call, and adds its steps. Returns the report of its end.
+async fn call(
+    engine: &Engine,
+    clock: &Clock,
+    placement: Placement,
+    address: SocketAddr,
+    checked: &mut Checked,
+) -> Option<Box<CallReport>> {
     let mut began = clock.now_ms();
     let mut handle = match engine.place(placement).await {
         Ok(handle) => handle,
         Err(refusal) => {
             // A fault of this side.
             checked.is_unreachable = false;
-            return checked.lose(0, "NOT_PLACED", refusal.to_string());
+            checked.lose(0, "NOT_PLACED", refusal.to_string());
+            return None;
         }
     };
     let mut wait = Duration::from_millis(u64::from(RINGING_MS)) + OPENING;
+    let mut is_live = false;
     loop {
         let Ok(news) = timeout(wait, handle.news.recv()).await else { break };
+        is_live |= matches!(news, Some(CallUpdate::Event(_)));
         match news {
             Some(CallUpdate::Event(entry)) => match &entry.what {
                 EventKind::Ringing { .. } | EventKind::EarlyMedia { .. } if checked.steps.len() == 1 => {
@@ -191,11 +245,32 @@ async fn call(engine: &Engine, clock: &Clock, placement: Placement, address: Soc
                 }
                 _ => {}
             },
-            Some(CallUpdate::Ended(report)) => return note_end(checked, since(clock, began), address, &report),
+            Some(CallUpdate::Ended(report)) => {
+                if !is_live {
+                    read_timeline(checked, &report.timeline);
+                }
+                if !checked.is_ok() {
+                    note_end(checked, since(clock, began), address, &report);
+                }
+                return Some(report);
+            }
             Some(CallUpdate::Dispatched | CallUpdate::Connected(_)) => {}
-            None => return checked.lose(since(clock, began), "LOST", "the call was lost on this side".to_owned()),
+            None => {
+                checked.lose(since(clock, began), "LOST", "the call was lost on this side".to_owned());
+                return None;
+            }
         }
     }
+    let report = hang_up(handle).await;
+    if !checked.is_ok() {
+        let packets = report.as_ref().map_or(0, |report| report.ending.quality.received_packets);
+        silent(checked, since(clock, began), packets);
+    }
+    report
+}
+
+/// Hangs up, and returns the report of the call; `None` where it does not end in time.
+async fn hang_up(mut handle: CallHandle) -> Option<Box<CallReport>> {
     handle.control.hangup(EndReason::ApiHangup);
     let ended = async {
         while let Some(news) = handle.news.recv().await {
@@ -205,10 +280,25 @@ async fn call(engine: &Engine, clock: &Clock, placement: Placement, address: Soc
         }
         None
     };
-    let report = timeout(HANGING_UP, ended).await.ok().flatten();
-    if !checked.is_ok() {
-        let packets = report.map_or(0, |report| report.ending.quality.received_packets);
-        silent(checked, since(clock, began), packets);
+    timeout(HANGING_UP, ended).await.ok().flatten()
+}
+
+/// Takes the steps from the events of a call that tells them at its end only, as calls in virtual time do.
+fn read_timeline(checked: &mut Checked, timeline: &[TimelineEntry]) {
+    let mut began = timeline.first().map_or(0, |entry| entry.sample);
+    for entry in timeline {
+        let ms = ((entry.sample - began) / PER_MS).max(0) as u64;
+        match &entry.what {
+            EventKind::Ringing { .. } | EventKind::EarlyMedia { .. } if checked.steps.len() == 1 => {
+                checked.pass(ms, None);
+                began = entry.sample;
+            }
+            EventKind::Connected { .. } => answer(checked, ms),
+            what if checked.steps.len() == 3 && entry.side == Side::Agent && is_sound(what) => {
+                return checked.pass((entry.sample / PER_MS).max(0) as u64, None);
+            }
+            _ => {}
+        }
     }
 }
 

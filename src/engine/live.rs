@@ -28,6 +28,7 @@ use super::call_state::Files;
 use super::call_task::{CallParts, CallTask};
 use super::channel::{self, Means, Opening};
 use super::counters::Counters;
+use super::known_words::known_words;
 use super::lateness::Lateness;
 use super::recorder::{RING_SAMPLES, Recorder};
 use super::services::CallServices;
@@ -39,11 +40,13 @@ use super::{CallControl, CallHandle, CallUpdate, EngineConfig, PlaceError, Place
 /// Longest time for which an incoming call waits for its voice to be loaded.
 const LOADING: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// Longest time for which a call that is to be placed waits for its known words.
+const PREPARING: std::time::Duration = std::time::Duration::from_secs(120);
+
 /// Longest time for which an engine that stops waits for the ends of its calls.
 const STOPPING: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Samples that wait for a recognizer (560 ms). At most 400 ms come at once when it begins to listen, the rest 20 ms at
-/// a time.
+/// Samples that wait for a recognizer (560 ms); they come 20 ms at a time.
 const TAP_SAMPLES: usize = 8960;
 /// Messages that may wait for one call's task.
 const MESSAGES: usize = 4096;
@@ -142,11 +145,14 @@ impl Engine {
     /// See [`PlaceError`].
     pub async fn place(&self, mut placement: Placement) -> Result<CallHandle, PlaceError> {
         if let Some(answer) = self.inner.simulated.get() {
-            let room = self.services.permit()?;
+            let permit = self.services.permit()?;
             let (synthesizer, clock) = (self.services.speech.synthesizer.clone(), self.services.clock.clone());
-            return simulated::place(placement, answer, synthesizer, clock, &self.services.tasks, room);
+            return simulated::place(placement, answer, synthesizer, clock, &self.services.tasks, permit);
         }
         self.ready(placement.voice.as_ref()).await;
+        // Words that are not made by then are made during the call.
+        let known = known_words(&placement.spec, placement.mind.known_texts());
+        let _ = tokio::time::timeout(PREPARING, self.prepare(placement.voice.as_ref(), &known)).await;
         let opening = channel::dial(self.means(), &mut placement).await?;
         let (moves_audio, task, handle) = self.start_call(opening, placement);
         self.run(moves_audio, task.dial());
@@ -159,7 +165,13 @@ impl Engine {
     /// See [`PlaceError`]; the call was then refused with 488 or 486.
     pub async fn answer(&self, incoming: Incoming, mut placement: Placement) -> Result<CallHandle, PlaceError> {
         // Whoever calls does not ring for ever.
-        let _ = tokio::time::timeout(LOADING, self.ready(placement.voice.as_ref())).await;
+        let known = known_words(&placement.spec, placement.mind.known_texts());
+        let voice = placement.voice.as_ref();
+        let ready = async {
+            self.ready(voice).await;
+            self.prepare(voice, &known).await;
+        };
+        let _ = tokio::time::timeout(LOADING, ready).await;
         let opening = channel::answer(self.means(), incoming, &mut placement).await?;
         let (moves_audio, task, handle) = self.start_call(opening, placement);
         self.run(moves_audio, task.answer());
@@ -170,6 +182,13 @@ impl Engine {
     async fn ready(&self, voice: Option<&Voice>) {
         if let Some(voice) = voice {
             self.services.speech.synthesizer.ready(voice).await;
+        }
+    }
+
+    /// Makes the words that the call is known to need, where its synthesizer takes long for them.
+    async fn prepare(&self, voice: Option<&Voice>, known: &[String]) {
+        if let Some(voice) = voice {
+            self.services.speech.synthesizer.prepare(known, voice).await;
         }
     }
 
@@ -321,7 +340,7 @@ impl Engine {
             hangups,
             permit,
         };
-        // The task that runs it moves it more than once, and would hold room for each.
+        // The task that runs it moves it more than once, and would hold memory for each.
         let task = Box::new(CallTask::new(parts));
         if let Some((name, carrier)) = carrier {
             timed::spawn(&self.services.tasks, name, carrier);

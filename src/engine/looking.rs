@@ -35,17 +35,17 @@ pub(super) struct Looking(Option<BoxFuture<'static, Found>>);
 impl Looking {
     /// Begins to look `host` up, as far as `guard` lets media go there, for 5 s at most. What was looked up before is
     /// given up.
-    pub fn begin(&mut self, host: String, guard: Guard) {
+    pub(crate) fn begin(&mut self, host: String, guard: Guard) {
         self.0 = Some(Box::pin(async move { find(&host, &guard).await }));
     }
 
     /// True while something is looked up.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.0.is_some()
     }
 
     /// Waits for the result; for ever where nothing is looked up.
-    pub async fn finish(&mut self) -> Found {
+    pub(crate) async fn finish(&mut self) -> Found {
         let Some(looking) = &mut self.0 else { return std::future::pending().await };
         let found = looking.await;
         self.0 = None;

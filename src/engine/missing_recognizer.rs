@@ -2,18 +2,18 @@
 
 use ringer_media::call::{CallSpec, Interruption};
 use ringer_provider::Recognizer;
+use ringer_provider::keyterms::idle_keyterms;
 
 /// Features of a call that need the other side's words.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WordNeeds {
     script: bool,
     cuts_in: Option<&'static str>,
-    keyterms: bool,
 }
 
 impl WordNeeds {
     /// Returns the features of a call that need words.
-    pub fn of(spec: &CallSpec, keyterms: &[String]) -> WordNeeds {
+    pub(crate) fn of(spec: &CallSpec) -> WordNeeds {
         WordNeeds {
             script: !spec.script.is_empty() || !spec.hangup_phrases.is_empty(),
             cuts_in: match &spec.interruption {
@@ -21,17 +21,22 @@ impl WordNeeds {
                 Interruption::Contextual { .. } => Some("contextual"),
                 Interruption::None | Interruption::Level { .. } => None,
             },
-            keyterms: !keyterms.is_empty(),
         }
     }
 
     /// True if a script or hang-up phrases need the other side's words.
-    pub fn is_scripted(self) -> bool {
+    pub(crate) fn is_scripted(self) -> bool {
         self.script
     }
 
-    /// Returns a warning for each feature that will not work, given what the recognizer can do in this call.
-    pub fn unmet(self, supported: &Result<(), String>, recognizer: &dyn Recognizer) -> Vec<String> {
+    /// Returns a warning for each feature that will not work, given what the recognizer can do in this call, and for
+    /// bias words that it does not use.
+    pub(crate) fn unmet(
+        self,
+        supported: &Result<(), String>,
+        recognizer: &dyn Recognizer,
+        keyterms: &[String],
+    ) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Err(why) = supported {
             warnings.push(format!("turns are taken without text: {why}"));
@@ -48,9 +53,8 @@ impl WordNeeds {
             }
             _ => {}
         }
-        if self.keyterms && (supported.is_err() || !recognizer.takes_keyterms()) {
-            warnings.push("keyterms: the recognizer does not use them".to_owned());
-        }
+        let used = if supported.is_ok() { recognizer.count_keyterms(keyterms) } else { 0 };
+        warnings.extend(idle_keyterms(used, keyterms.len()));
         warnings
     }
 }
@@ -66,12 +70,12 @@ mod tests {
 
     struct Hears {
         running: bool,
-        keyterms: bool,
+        keyterms: usize,
     }
 
     impl Recognizer for Hears {
-        fn takes_keyterms(&self) -> bool {
-            self.keyterms
+        fn count_keyterms(&self, keyterms: &[String]) -> usize {
+            self.keyterms.min(keyterms.len())
         }
 
         fn tells_running_text(&self) -> bool {
@@ -101,21 +105,23 @@ mod tests {
         let level =
             || Interruption::Level { name: "level", probability: 0.5, from_ms: 800, to_ms: 3000, at_most: None };
         for (interruption, keyterms, hears, running, takes, expect) in [
-            (Interruption::None, 0, true, true, true, &[][..]),
-            (keywords(), 1, true, true, true, &[]),
-            (keywords(), 1, true, true, false, &["keyterms"]),
-            (keywords(), 0, true, false, false, &["interruptions"]),
-            (contextual(), 0, true, false, true, &["interruptions"]),
-            (level(), 0, true, false, true, &[]),
-            (level(), 0, false, true, true, &["turns are taken without text"]),
-            (contextual(), 1, false, true, true, &["turns are taken without text", "interruptions", "keyterms"]),
+            (Interruption::None, 0, true, true, 9, &[][..]),
+            (keywords(), 1, true, true, 9, &[]),
+            (keywords(), 1, true, true, 0, &["keyterms"]),
+            (keywords(), 3, true, true, 2, &["keyterms"]),
+            (keywords(), 0, true, false, 0, &["interruptions"]),
+            (contextual(), 0, true, false, 9, &["interruptions"]),
+            (level(), 0, true, false, 9, &[]),
+            (level(), 0, false, true, 9, &["turns are taken without text"]),
+            (contextual(), 1, false, true, 9, &["turns are taken without text", "interruptions", "keyterms"]),
         ] {
             let spec = CallSpec { interruption, ..CallSpec::default() };
             let keyterms = vec!["Alvarez".to_owned(); keyterms];
             let supported = if hears { Ok(()) } else { Err("no model".to_owned()) };
-            let told = WordNeeds::of(&spec, &keyterms).unmet(&supported, &Hears { running, keyterms: takes });
-            let names: Vec<&str> = told.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
-            assert_eq!(names, expect, "{told:?}");
+            let hears = Hears { running, keyterms: takes };
+            let warnings = WordNeeds::of(&spec).unmet(&supported, &hears, &keyterms);
+            let names: Vec<&str> = warnings.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
+            assert_eq!(names, expect, "{warnings:?}");
         }
     }
 }

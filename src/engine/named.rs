@@ -20,7 +20,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::time::timeout;
 
-use super::{CallReport, CallUpdate, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
+use super::{
+    CallReport, CallUpdate, Destination, Engine, EngineConfig, PlaceError, Placement, START_WITHIN, SipDial, Speech,
+};
 
 /// Sockets of most calls here.
 const UDP: &str = "127.0.0.1:0";
@@ -41,6 +43,7 @@ pub(super) fn config(listen: &str, names: Resolver) -> EngineConfig {
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),
+        start_within: START_WITHIN,
         names,
     }
 }
@@ -54,13 +57,12 @@ async fn engine(listen: &str, server: &NameServer) -> (Engine, Arc<FakeSynthesiz
     (engine, synthesizer)
 }
 
-/// Calls `target` from the sockets `listen`; returns the report when the call is over.
-async fn call(target: &str, listen: &str, server: &NameServer, guard: Option<Guard>) -> Result<CallReport, PlaceError> {
-    let (engine, synthesizer) = engine(listen, server).await;
+/// Returns a call to `target` with a hum for a voice.
+pub(super) fn placement(target: &str, guard: Option<Guard>, synthesizer: &dyn Synthesizer) -> Placement {
     let profile = Profile { intent: "Hello.".into(), ..Profile::default() };
     let spec = CallSpec { seed: Seed(7), ..CallSpec::default() };
     let voice = synthesizer.voice(&VoiceWanted { seed: spec.seed, ..VoiceWanted::of("en") });
-    let placement = Placement {
+    Placement {
         id: "1".into(),
         destination: Destination::Sip(SipDial {
             target: target.into(),
@@ -77,7 +79,13 @@ async fn call(target: &str, listen: &str, server: &NameServer, guard: Option<Gua
         folder: None,
         captured: false,
         spec,
-    };
+    }
+}
+
+/// Calls `target` from the sockets `listen`; returns the report when the call is over.
+async fn call(target: &str, listen: &str, server: &NameServer, guard: Option<Guard>) -> Result<CallReport, PlaceError> {
+    let (engine, synthesizer) = engine(listen, server).await;
+    let placement = placement(target, guard, &*synthesizer);
     let mut handle = engine.place(placement).await?;
     let ended = async {
         loop {

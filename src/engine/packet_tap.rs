@@ -22,31 +22,31 @@ pub(super) struct PacketTap {
 }
 
 impl PacketTap {
-    /// Returns a capture that goes into `ring`. What finds no room there is counted in `missing`.
-    pub fn new(mut ring: Producer<u8>, missing: Arc<AtomicU64>) -> PacketTap {
-        // An empty ring has room for the head.
+    /// Returns a capture that goes into `ring`. What does not fit there is counted in `missing`.
+    pub(crate) fn new(mut ring: Producer<u8>, missing: Arc<AtomicU64>) -> PacketTap {
+        // An empty ring has space for the head.
         let _ = ring.push_entire_slice(&head());
         PacketTap { ring, block: Vec::with_capacity(BLOCK_BYTES), ends: None, missing }
     }
 
     /// Notes the addresses that the sockets are connected to now.
-    pub fn connect(&mut self, sockets: &MediaSockets, rtp: SocketAddr, rtcp: SocketAddr) {
+    pub(crate) fn connect(&mut self, sockets: &MediaSockets, rtp: SocketAddr, rtcp: SocketAddr) {
         let own = |report, media| if rtp == rtcp { media } else { report };
         self.ends = sockets.addresses().map(|[media, report]| [(media, rtp), (own(report, media), rtcp)]).ok();
     }
 
     /// Notes the addresses between which packets of both kinds pass now.
-    pub fn between(&mut self, here: SocketAddr, there: SocketAddr) {
+    pub(crate) fn between(&mut self, here: SocketAddr, there: SocketAddr) {
         self.ends = Some([(here, there); 2]);
     }
 
     /// Captures a datagram that was sent.
-    pub fn capture_sent(&mut self, path: MediaChannel, at_ns: u64, payload: &[u8]) {
+    pub(crate) fn capture_sent(&mut self, path: MediaChannel, at_ns: u64, payload: &[u8]) {
         self.write(path, at_ns, payload, |(here, there)| (here, there));
     }
 
     /// Captures a datagram that was received.
-    pub fn capture_received(&mut self, path: MediaChannel, at_ns: u64, payload: &[u8]) {
+    pub(crate) fn capture_received(&mut self, path: MediaChannel, at_ns: u64, payload: &[u8]) {
         self.write(path, at_ns, payload, |(here, there)| (there, here));
     }
 

@@ -24,6 +24,7 @@ use ringer_transport::sip::names::Resolver;
 use ringer_transport::sip::transfer::TargetCall;
 use ringer_transport::webrtc::PeerTerms;
 use ringer_transport::websocket::link::LinkLimits;
+use ringer_transport::websocket::platform::secrets::Secrets;
 use ringer_transport::websocket::port::DialRules;
 use ringer_transport::websocket::protocol::{DigitPath, MAX_TEXT_BYTES};
 use ringer_transport::websocket::{Dialect, Kind, SessionFacts};
@@ -60,6 +61,8 @@ pub struct Answering {
     pub gate: Option<DialGate>,
     /// Protocol of a call that comes over a WebSocket, and its facts.
     pub websocket: Option<Box<WebSocketDial>>,
+    /// Name of the platform that was asked for the call, such as `P4`; `None`: none was.
+    pub platform: Option<Box<str>>,
 }
 
 /// Returns host and port of a URL, `HOST:PORT`; `None`: it has none.
@@ -78,10 +81,29 @@ impl Destination {
                 let usual = if uri.scheme == Scheme::Sips { 5061 } else { 5060 };
                 Some(format!("{}:{}", uri.host, uri.port.unwrap_or(usual)))
             }
-            Destination::WebSocket(dial) => host_and_port(&dial.url),
-            Destination::Pipeline(dial) => host_and_port(&dial.target.base_url),
-            Destination::Room(dial) => host_and_port(&dial.target.server_url),
-            Destination::Incoming(_) => None,
+            other => host_and_port(other.server_url()?),
+        }
+    }
+
+    /// Returns the URL of the agent's server; `None` where a SIP address or nobody is called.
+    pub fn server_url(&self) -> Option<&str> {
+        match self {
+            Destination::WebSocket(dial) => Some(&dial.url),
+            Destination::Pipeline(dial) => Some(&dial.target.base_url),
+            Destination::Room(dial) => Some(&dial.target.server_url),
+            Destination::Sip(_) | Destination::Incoming(_) => None,
+        }
+    }
+
+    /// Returns the name of the platform whose agent is reached over media without messages about its turns. A WebSocket
+    /// has them, and its protocol tells by itself that an agent does not begin.
+    pub(super) fn platform(&self) -> Option<&str> {
+        match self {
+            Destination::Sip(dial) => dial.platform.as_deref(),
+            Destination::Pipeline(dial) => dial.target.offer.as_ref().map(|offer| offer.platform.as_str()),
+            Destination::Room(dial) => dial.terms.platform.as_deref(),
+            Destination::Incoming(terms) => terms.platform.as_deref(),
+            Destination::WebSocket(_) => None,
         }
     }
 
@@ -222,6 +244,10 @@ pub struct SipDial {
     pub srtp: Option<Encryption>,
     /// Admits addresses that the other side redirects or transfers the call to; `None`: all of them.
     pub gate: Option<DialGate>,
+    /// Texts that are written nowhere.
+    pub secrets: Secrets,
+    /// Name of the platform that the agent is on, such as `P4`; `None`: it is on none.
+    pub platform: Option<Box<str>>,
 }
 
 /// Terms of a call through a trunk.

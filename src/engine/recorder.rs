@@ -54,7 +54,7 @@ pub(super) struct FileState(Arc<Mutex<Option<String>>>);
 
 impl FileState {
     /// Returns the reason why the file is not complete, if it is not.
-    pub fn problem(&self) -> Option<String> {
+    pub(crate) fn problem(&self) -> Option<String> {
         self.0.lock().clone()
     }
 
@@ -79,19 +79,19 @@ pub(super) struct Written {
 
 impl Recorder {
     /// Starts the thread; it ends when the last `Recorder` is dropped and all files are closed.
-    pub fn start(counters: Arc<Counters>) -> std::io::Result<Recorder> {
+    pub(crate) fn start(counters: Arc<Counters>) -> std::io::Result<Recorder> {
         let (orders, waiting) = sync_channel(WAITING);
         thread::Builder::new().name("recorder".into()).spawn(move || run(&waiting, &counters))?;
         Ok(Recorder { orders })
     }
 
     /// Returns a stereo file at `path`, made when its first samples come: what is sent, what is heard.
-    pub fn stereo(&self, path: PathBuf) -> Track<2> {
+    pub(crate) fn stereo(&self, path: PathBuf) -> Track<2> {
         self.track(path, Layout::Stereo, [SENT_MS, RING_MS])
     }
 
     /// Returns a file of one channel.
-    pub fn mono(&self, path: PathBuf, layout: Layout) -> Track<1> {
+    pub(crate) fn mono(&self, path: PathBuf, layout: Layout) -> Track<1> {
         self.track(path, layout, [RING_MS])
     }
 
@@ -102,12 +102,12 @@ impl Recorder {
             readers.push(reader);
             ring
         });
-        let file = self.begin(path, Source::Sound { layout, rings: readers, samples: 0, told: 0 });
+        let file = self.begin(path, Source::Sound { layout, rings: readers, samples: 0, written: 0 });
         Track { rings, layout, file }
     }
 
     /// Returns a file of the bytes that are pushed into the ring, made when its first bytes come.
-    pub fn bytes(&self, path: PathBuf) -> (Producer<u8>, Written) {
+    pub(crate) fn bytes(&self, path: PathBuf) -> (Producer<u8>, Written) {
         let (ring, reader) = RingBuffer::new(RING_BYTES);
         (ring, self.begin(path, Source::Bytes(reader)))
     }
@@ -125,7 +125,7 @@ impl Recorder {
 
 fn run(orders: &Receiver<Growing>, counters: &Counters) {
     let mut files: Vec<Growing> = Vec::new();
-    let mut room = Scratch::default();
+    let mut scratch = Scratch::default();
     loop {
         let order = match files.is_empty() {
             true => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -144,7 +144,7 @@ fn run(orders: &Receiver<Growing>, counters: &Counters) {
         }
         let waited = files.iter().map(|file| file.source.samples_waiting()).max().unwrap_or(0);
         counters.recorder_lag_ms.store(waited as u64 / PER_MS as u64, Ordering::Relaxed);
-        files.retain_mut(|file| file.go_on(&mut room));
+        files.retain_mut(|file| file.go_on(&mut scratch));
     }
 }
 
@@ -175,7 +175,7 @@ enum Source {
         /// Samples of each channel so far.
         samples: u64,
         /// Samples that the header on the disk states.
-        told: u64,
+        written: u64,
     },
     /// Bytes as they are.
     Bytes(Consumer<u8>),
@@ -198,16 +198,16 @@ impl Source {
     }
 
     /// Takes what can be written out of the rings, as it lies in the file.
-    fn take<'r>(&mut self, room: &'r mut Scratch) -> &'r [u8] {
+    fn take<'r>(&mut self, scratch: &'r mut Scratch) -> &'r [u8] {
         let count = self.samples_waiting();
         match self {
             Source::Sound { rings, samples, .. } => {
                 *samples += count as u64;
-                interleave(rings, count, room)
+                interleave(rings, count, scratch)
             }
             Source::Bytes(ring) => {
                 let count = ring.slots();
-                let bytes = resize(&mut room.bytes, count);
+                let bytes = resize(&mut scratch.bytes, count);
                 // All of them are there.
                 let _ = ring.pop_entire_slice(bytes);
                 bytes
@@ -217,30 +217,30 @@ impl Source {
 
     /// Returns the header that the file needs now: at its beginning, when it tells of too little, and at its end.
     fn header(&mut self, ended: bool) -> Option<[u8; WAV_HEADER]> {
-        let Source::Sound { layout, samples, told, .. } = self else { return None };
-        let untold = *samples - *told;
-        let is_due = untold >= HEADER_MS * PER_MS as u64 || *told == 0 || (ended && untold > 0);
+        let Source::Sound { layout, samples, written, .. } = self else { return None };
+        let untold = *samples - *written;
+        let is_due = untold >= HEADER_MS * PER_MS as u64 || *written == 0 || (ended && untold > 0);
         is_due.then(|| {
-            *told = *samples;
+            *written = *samples;
             wav_header(*layout, *samples)
         })
     }
 }
 
 /// Returns the first `count` elements, which are there from now on.
-fn resize<T: Clone + Default>(room: &mut Vec<T>, count: usize) -> &mut [T] {
-    room.resize(room.len().max(count), T::default());
-    &mut room[..count]
+fn resize<T: Clone + Default>(buffer: &mut Vec<T>, count: usize) -> &mut [T] {
+    buffer.resize(buffer.len().max(count), T::default());
+    &mut buffer[..count]
 }
 
 /// Returns `count` samples of each ring, interleaved.
-fn interleave<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Scratch) -> &'r [u8] {
-    for (ring, channel) in rings.iter_mut().zip(&mut room.channels) {
+fn interleave<'r>(rings: &mut [Consumer<i16>], count: usize, scratch: &'r mut Scratch) -> &'r [u8] {
+    for (ring, channel) in rings.iter_mut().zip(&mut scratch.channels) {
         // All of them are there.
         let _ = ring.pop_entire_slice(resize(channel, count));
     }
-    let [first, second] = &room.channels;
-    let bytes = resize(&mut room.bytes, 2 * count * rings.len());
+    let [first, second] = &scratch.channels;
+    let bytes = resize(&mut scratch.bytes, 2 * count * rings.len());
     if rings.len() == 1 {
         pcm::write_bytes(bytes, first)
     } else {
@@ -250,10 +250,10 @@ fn interleave<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Scrat
 }
 
 impl Growing {
-    /// Writes what the rings hold, by way of `room`; false when the file is complete.
-    fn go_on(&mut self, room: &mut Scratch) -> bool {
+    /// Writes what the rings hold, by way of `scratch`; false when the file is complete.
+    fn go_on(&mut self, scratch: &mut Scratch) -> bool {
         let ended = self.source.has_ended();
-        let bytes = self.source.take(room);
+        let bytes = self.source.take(scratch);
         if self.state.problem().is_none()
             && let Err(error) = self.write(bytes, ended)
         {
@@ -331,8 +331,8 @@ mod tests {
         let recorder = Recorder::start(Arc::new(Counters::default())).expect("a thread starts");
         let [some, none] = ["some", "none"].map(|name| recorder.bytes(folder.path().join(name)));
         let (mut ring, file) = some;
-        ring.push_entire_slice(b"head").expect("there is room");
-        ring.push_entire_slice(b" and body").expect("there is room");
+        ring.push_entire_slice(b"head").expect("there is space");
+        ring.push_entire_slice(b" and body").expect("there is space");
         drop((ring, none.0));
         for (file, expect) in [(file, Some(&b"head and body"[..])), (none.1, None)] {
             file.closed.blocking_recv().expect("it is closed");
@@ -347,8 +347,8 @@ mod tests {
         let recorder = Recorder::start(Arc::new(Counters::default())).expect("a thread starts");
         let track = recorder.stereo(folder.path().join("a.wav"));
         let [mut sent, mut heard] = track.rings;
-        sent.push_entire_slice(&[1, 2, 3, 4]).expect("there is room");
-        heard.push_entire_slice(&[-1, -2, -3]).expect("there is room");
+        sent.push_entire_slice(&[1, 2, 3, 4]).expect("there is space");
+        heard.push_entire_slice(&[-1, -2, -3]).expect("there is space");
         drop((sent, heard));
         track.file.closed.blocking_recv().expect("it is closed");
         let path = &track.file.path;
@@ -378,7 +378,7 @@ mod tests {
     fn a_full_disk_is_told() {
         let recorder = Recorder::start(Arc::new(Counters::default())).expect("a thread starts");
         let (mut ring, file) = recorder.bytes(PathBuf::from("/dev/full"));
-        ring.push_entire_slice(b"head").expect("there is room");
+        ring.push_entire_slice(b"head").expect("there is space");
         drop(ring);
         file.closed.blocking_recv().expect("it is closed");
         assert!(file.state.problem().is_some_and(|why| why.contains("No space left")), "{:?}", file.state.problem());

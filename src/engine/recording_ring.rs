@@ -1,4 +1,4 @@
-//! Rings into which a media thread puts recorded audio, one a track, emptied by the recorder. Audio that finds no room
+//! Rings into which a media thread puts recorded audio, one a track, emptied by the recorder. Audio that does not fit
 //! becomes silence of the same length, so that the tracks of a call stay aligned.
 //!
 //! There is a ring a track, not one a thread. The recorder moves a call's samples in one piece, and memory follows the
@@ -29,12 +29,12 @@ pub(super) struct RecordingRing {
 
 impl RecordingRing {
     /// Returns a track that goes into `ring`.
-    pub fn new(ring: Producer<i16>) -> RecordingRing {
+    pub(crate) fn new(ring: Producer<i16>) -> RecordingRing {
         RecordingRing { ring: Some(ring), written: 0, next: 0 }
     }
 
-    /// Writes `pcm` at `from`, behind all that was written; returns false if there was no room.
-    pub fn write(&mut self, from: Sample, pcm: &[i16]) -> bool {
+    /// Writes `pcm` at `from`, behind all that was written; returns false if there was no space.
+    pub(crate) fn write(&mut self, from: Sample, pcm: &[i16]) -> bool {
         self.next = from + pcm.len() as Sample;
         let Some(ring) = &mut self.ring else { return true };
         if self.written < from {
@@ -51,8 +51,8 @@ impl RecordingRing {
         fits
     }
 
-    /// Writes `pcm` behind what came last; returns false if there was no room.
-    pub fn go_on(&mut self, pcm: &[i16]) -> bool {
+    /// Writes `pcm` behind what came last; returns false if there was no space.
+    pub(crate) fn go_on(&mut self, pcm: &[i16]) -> bool {
         self.write(self.next, pcm)
     }
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_found_no_room_is_silence_in_its_place() {
+    fn what_did_not_fit_is_silence_in_its_place() {
         let (ring, mut reader) = RingBuffer::new(4);
         let mut tape = RecordingRing::new(ring);
         let mut read = |count| (0..count).map(|_| reader.pop().expect("it was written")).collect::<Vec<i16>>();
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(read(3), [0, 0, 6]);
         assert!(tape.write(8, &[7, 8]));
         assert_eq!(read(4), [0, 0, 7, 8]);
-        // A gap that is longer than the ring is filled as room comes.
+        // A gap that is longer than the ring is filled as space comes.
         assert!(!tape.write(15, &[9]));
         assert_eq!(read(4), [0; 4]);
         assert!(tape.write(16, &[9]));

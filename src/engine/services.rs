@@ -59,7 +59,7 @@ impl Drop for CallPermit {
 
 impl CallServices {
     /// Starts a task that is not bound to the time of audio, whatever threads this is called on.
-    pub fn spawn<F>(&self, name: &'static str, future: F)
+    pub(crate) fn spawn<F>(&self, name: &'static str, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -70,14 +70,14 @@ impl CallServices {
     ///
     /// # Errors
     /// [`PlaceError::Full`] when there are `max_calls` calls.
-    pub fn permit(self: &Arc<Self>) -> Result<CallPermit, PlaceError> {
+    pub(crate) fn permit(self: &Arc<Self>) -> Result<CallPermit, PlaceError> {
         let permit = CallPermit(self.clone());
         let before = self.live.fetch_add(1, Ordering::SeqCst);
         if before >= self.config.max_calls { Err(PlaceError::Full) } else { Ok(permit) }
     }
 
     /// Waits until no call is being made or live.
-    pub async fn wait_idle(&self) {
+    pub(crate) async fn wait_idle(&self) {
         let mut idle = pin!(self.idle.notified());
         loop {
             // From here on no news is missed.
@@ -91,7 +91,7 @@ impl CallServices {
     }
 
     /// Returns the offer with keys of its own, of both kinds, where the call has secure RTP.
-    pub fn secure_offer(&self, plain: Offer, srtp: Encryption, keys: SrtpKeys) -> Offer {
+    pub(crate) fn secure_offer(&self, plain: Offer, srtp: Encryption, keys: SrtpKeys) -> Offer {
         let secured = sdp::secure(plain, srtp, random_bytes);
         match srtp {
             Encryption::Off => secured,
@@ -101,7 +101,7 @@ impl CallServices {
 
     /// Returns the offer to the target of a transfer at a media port: codec and encryption in use, with keys of its
     /// own.
-    pub fn target_offer(&self, call: &TargetCall, port: u16, no: CallNo) -> String {
+    pub(crate) fn target_offer(&self, call: &TargetCall, port: u16, no: CallNo) -> String {
         let plain = sdp::offer(&[call.media.codec], self.sip.local().ip(), port, no.0);
         let offer = match call.media {
             media if media.awaits_keys() => self.secure_offer(plain, Encryption::Required, SrtpKeys::Dtls),
@@ -112,17 +112,17 @@ impl CallServices {
     }
 
     /// Returns what SIP hosts are looked up by.
-    pub fn names(&self) -> &Resolver {
+    pub(crate) fn names(&self) -> &Resolver {
         &self.config.names
     }
 
-    /// Hands an order to a media thread; waits for room in its ring.
-    pub fn order(&self, shard: usize, order: ToShard) {
+    /// Hands an order to a media thread; waits for space in its ring.
+    pub(crate) fn order(&self, shard: usize, order: ToShard) {
         self.shards[shard].order(order);
     }
 
     /// Forgets a call that is over: nobody waits for its messages any more.
-    pub fn forget(&self, no: CallNo) {
+    pub(crate) fn forget(&self, no: CallNo) {
         self.calls.lock().remove(&no);
         self.controls.lock().remove(&no);
     }

@@ -83,7 +83,7 @@ pub(super) struct LiveCall {
     pub handshakes: Option<QueueWriter>,
     /// True if the port of reports has a handshake of its own, which is looked for in each tick.
     pub awaits_reports: bool,
-    /// Recorded frames that found no room.
+    /// Recorded frames that did not fit.
     pub dropped_frames: u64,
     pub ticks: u32,
     /// Addresses that RTP is taken from while nothing comes from the agreed one.
@@ -117,8 +117,8 @@ pub(super) enum FromShard {
     Frames(CallNo),
     /// Datagrams of handshakes wait in the call's queue.
     Handshakes(CallNo),
-    /// The tap's next sample is at this position.
-    Ears(CallNo, i64),
+    /// A recognizer's audio begins at this position, with these samples; the tap goes on behind them.
+    Ears(CallNo, i64, Box<[i16]>),
     Event(CallNo, Event),
     Ended(CallNo, Box<Ending>),
     /// The call itself, to be dropped elsewhere.
@@ -141,7 +141,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Wakes the thread if it rests; called after a command was pushed or the stop was set.
-    pub fn rouse(&self, thread: &Thread) {
+    pub(crate) fn rouse(&self, thread: &Thread) {
         fence(Ordering::SeqCst);
         if self.rests.load(Ordering::Relaxed) {
             thread.unpark();
@@ -166,7 +166,7 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    pub fn new(commands: Consumer<ToShard>, messages: Producer<FromShard>, shared: Arc<Shared>) -> Shard {
+    pub(crate) fn new(commands: Consumer<ToShard>, messages: Producer<FromShard>, shared: Arc<Shared>) -> Shard {
         Shard {
             slots: std::array::from_fn(|_| Vec::with_capacity(64)),
             holding: Vec::new(),
@@ -182,7 +182,7 @@ impl Shard {
     }
 
     /// Runs the thread until `Shared::stop` is set.
-    pub fn run(mut self) {
+    pub(crate) fn run(mut self) {
         prefer_timing(MEDIA_PRIORITY);
         let sleep = |deadline| {
             sleep_until(deadline);
@@ -466,8 +466,8 @@ impl Shard {
                     continue;
                 }
                 Output::EarsPast { from, pcm } => {
-                    push(&mut live.tap, &pcm, &mut live.tapped);
-                    FromShard::Ears(no, from)
+                    // It is more than the ring holds besides what it is for.
+                    FromShard::Ears(no, from, pcm.into())
                 }
                 Output::Early(pcm) => {
                     live.dropped_frames += u64::from(!live.recording.early.go_on(pcm));

@@ -30,13 +30,13 @@ impl Drop for ShardHandle {
 
 impl ShardHandle {
     /// Ends the thread, whose calls end with it.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.rouse(&self.sleeper);
     }
 
-    /// Hands an order to the thread; waits for room in the ring, which the thread empties each millisecond.
-    pub fn order(&self, order: ToShard) {
+    /// Hands an order to the thread; waits for space in the ring, which the thread empties each millisecond.
+    pub(crate) fn order(&self, order: ToShard) {
         let mut order = Some(order);
         let mut ring = self.commands.lock();
         while let Some(next) = order.take() {

@@ -31,7 +31,7 @@ pub(super) fn place(
     synthesizer: Arc<dyn Synthesizer>,
     clock: Clock,
     tasks: &ringer_base::tasks::Tasks,
-    room: impl Send + 'static,
+    permit: impl Send + 'static,
 ) -> Result<CallHandle, PlaceError> {
     let Destination::Sip(dial) = &placement.destination else {
         return Err(PlaceError::BadTarget("only SIP addresses are called in virtual time".to_owned()));
@@ -59,7 +59,7 @@ pub(super) fn place(
     let (hangup, _) = mpsc::channel(1);
     let began_ms = clock.now_ms();
     tasks.spawn("simulated call", async move {
-        let _room = room;
+        let _permit = permit;
         let ran = tokio::task::spawn_blocking(move || sim::run_punctuated(sim)).await;
         let outcome = match ran {
             Ok(Ok(outcome)) => outcome,

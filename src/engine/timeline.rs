@@ -12,7 +12,7 @@ use super::TimelineEntry;
 
 /// Bytes that wait for the file: some six seconds of network figures, which alone do not leave at once.
 const WAITING: usize = 1024;
-/// Bytes for which room is kept once they are written; one event may have more.
+/// Bytes for which memory is kept once they are written; one event may have more.
 const ROOM: usize = 4 * WAITING;
 
 /// Moves what lies behind the end of a call to it: the other side had left by then, which was believed later. Words of
@@ -72,7 +72,7 @@ impl Journal {
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn at(path: &Path) -> std::io::Result<Journal> {
+    pub(crate) fn at(path: &Path) -> std::io::Result<Journal> {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         Ok(Journal::of(file))
     }
@@ -85,7 +85,7 @@ impl<F: Read + Write + Seek> Journal<F> {
     }
 
     /// Adds an event and gives it its number. Running text is numbered but not kept.
-    pub fn add(&mut self, event: Event) -> TimelineEntry {
+    pub(crate) fn add(&mut self, event: Event) -> TimelineEntry {
         let entry = TimelineEntry { seq: self.next, event };
         if !matches!(entry.what, EventKind::TranscriptPartial { .. }) {
             self.next += 1;
@@ -105,7 +105,7 @@ impl<F: Read + Write + Seek> Journal<F> {
     }
 
     /// Returns all events in order of sample, then number. What a user should know of the file goes to `warnings`.
-    pub fn finish(mut self, warnings: &mut Vec<String>) -> Vec<TimelineEntry> {
+    pub(crate) fn finish(mut self, warnings: &mut Vec<String>) -> Vec<TimelineEntry> {
         let mut entries = std::mem::take(&mut self.kept);
         if let Some(mut written) = self.file.take() {
             if written.fault.is_none() {
@@ -129,7 +129,7 @@ impl<F: Read + Write + Seek> Journal<F> {
 
     /// Returns the bytes that are held for events, without the text inside them.
     #[cfg(test)]
-    fn room(&self) -> usize {
+    fn capacity(&self) -> usize {
         let entries = |entries: &Vec<TimelineEntry>| entries.capacity() * size_of::<TimelineEntry>();
         let written = self.file.as_ref().map_or(0, |file| file.lines.capacity() + entries(&file.waiting));
         entries(&self.kept) + written
@@ -266,7 +266,7 @@ mod tests {
             q850_cause: None,
             close_code: None,
         };
-        let told = [
+        let entries = [
             (100, Side::Dh, started(1)),
             (900, Side::Agent, note()),
             (1200, Side::Dh, ended(1)),
@@ -277,7 +277,7 @@ mod tests {
             (1000, Side::Engine, hung_up),
         ];
         let entry = |(seq, (sample, side, what))| TimelineEntry { seq, event: Event { sample, side, what } };
-        let mut timeline: Vec<TimelineEntry> = (0..).zip(told).map(entry).collect();
+        let mut timeline: Vec<TimelineEntry> = (0..).zip(entries).map(entry).collect();
         timeline.sort_by_key(|entry| (entry.sample, entry.seq));
         cut_behind_end(&mut timeline);
         let left: Vec<(i64, i64)> = timeline.iter().map(|entry| (entry.seq, entry.sample)).collect();
@@ -304,7 +304,7 @@ mod tests {
             if second % 100 == 0 {
                 journal.add(note(16_000 * second, &"so it goes ".repeat(100)));
             }
-            held.push(journal.room());
+            held.push(journal.capacity());
         }
         let most = held.iter().max().copied().unwrap_or_default();
         assert!(most <= 8 * 1024, "{most} bytes");

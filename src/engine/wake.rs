@@ -12,7 +12,7 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    pub fn new() -> io::Result<Wake> {
+    pub(crate) fn new() -> io::Result<Wake> {
         // SAFETY: eventfd takes plain values; its result is checked before it is owned.
         let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
         if fd < 0 {
@@ -23,12 +23,12 @@ impl Wake {
     }
 
     /// Notes that there is something to read.
-    pub fn mark(&self) {
+    pub(crate) fn mark(&self) {
         self.marked.store(true, Ordering::Release);
     }
 
     /// Wakes the reader when something was marked since the last time.
-    pub fn ring_if_needed(&self) {
+    pub(crate) fn ring_if_needed(&self) {
         if self.marked.swap(false, Ordering::AcqRel) {
             let one: u64 = 1;
             // SAFETY: writes 8 bytes of a u64 that outlives the call; a full counter means that the reader is awake
@@ -38,7 +38,7 @@ impl Wake {
     }
 
     /// Takes the count back to zero.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         let mut count: u64 = 0;
         // SAFETY: reads 8 bytes into a u64 that outlives the call; an empty counter answers EAGAIN.
         unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut count).cast(), 8) };

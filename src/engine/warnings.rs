@@ -58,12 +58,12 @@ fn unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
 }
 
 fn reason(timeline: &[TimelineEntry], code: &str) -> String {
-    let told = || entries_named(timeline, code).find_map(message);
+    let message_of = || entries_named(timeline, code).find_map(message);
     match code {
         "recognizer_late" => "the recognizer was too late",
         "recognizer_busy" => "the recognizer was busy",
         "not_understood" => "nothing was understood",
-        _ => told().unwrap_or(code),
+        _ => message_of().unwrap_or(code),
     }
     .to_owned()
 }
@@ -103,7 +103,13 @@ fn model(timeline: &[TimelineEntry]) -> Vec<String> {
             turns(count)
         )
     });
-    late.into_iter().chain(replaced).chain(broken).chain(cut).collect()
+    let rare = count("rare_words").map(|count| {
+        format!(
+            "fluency: a beginner said words beyond the most frequent ones in {}, for which there were no others",
+            turns(count)
+        )
+    });
+    late.into_iter().chain(replaced).chain(broken).chain(cut).chain(rare).collect()
 }
 
 /// Returns warnings about speech that was made or recognised by others than it should have been, and about onsets that
@@ -112,7 +118,7 @@ fn others(timeline: &[TimelineEntry]) -> Vec<String> {
     let missed: Vec<&str> = entries_named(timeline, "turn.ended").filter_map(missing).collect();
     let ended_by_fault =
         timeline.iter().any(|end| matches!(end.reading(), EventKind::Ended { reason, .. } if reason == "fault"));
-    let mut told: Vec<(&str, usize)> = Vec::new();
+    let mut counts: Vec<(&str, usize)> = Vec::new();
     for note in timeline {
         let code = note.name();
         let of_words = code.starts_with("recognizer_") && !missed.contains(&code);
@@ -120,13 +126,13 @@ fn others(timeline: &[TimelineEntry]) -> Vec<String> {
         let Some(text) = message(note).filter(|_| of_words || of_speech || code == "speech_under_tone") else {
             continue;
         };
-        match told.iter_mut().find(|(known, _)| *known == text) {
+        match counts.iter_mut().find(|(known, _)| *known == text) {
             Some((_, count)) => *count += 1,
-            None => told.push((text, 1)),
+            None => counts.push((text, 1)),
         }
     }
     let times = |count| if count == 1 { String::new() } else { format!(" ({count} times)") };
-    told.into_iter().map(|(text, count)| format!("{text}{}", times(count))).collect()
+    counts.into_iter().map(|(text, count)| format!("{text}{}", times(count))).collect()
 }
 
 #[cfg(test)]

@@ -63,8 +63,8 @@ impl Follower {
     /// deciding turn.
     ///
     /// `turn` is the onset of the turn: later turns have higher numbers. `None`: the language is the one returned last.
-    pub fn hear(&mut self, turn: i64, text: &str, told: &DetectedLanguage) -> Option<(i64, Found)> {
-        let found = detect(text, told);
+    pub fn hear(&mut self, turn: i64, text: &str, detected: &DetectedLanguage) -> Option<(i64, Found)> {
+        let found = detect(text, detected);
         match self.turns.binary_search_by_key(&turn, |(turn, _)| *turn) {
             Ok(at) => self.turns[at].1 = found,
             Err(at) => self.turns.insert(at, (turn, found)),
@@ -100,8 +100,8 @@ impl Follower {
     }
 }
 
-fn detect(text: &str, told: &DetectedLanguage) -> Option<Found> {
-    match told {
+fn detect(text: &str, detected: &DetectedLanguage) -> Option<Found> {
+    match detected {
         DetectedLanguage::Detected(name) => Some(Found { language: code(name), by: "recognizer" }),
         DetectedLanguage::Hinted(name) => Some(Found { language: code(name), by: HINT }),
         DetectedLanguage::Unknown => Some(Found { language: of_text(text)?.to_owned(), by: "text" }),
@@ -217,8 +217,8 @@ mod tests {
         let check = |hints: &[&str], expect: &[Option<&str>]| {
             let mut follower = Follower::default();
             let mut heard = |(turn, name): (i64, &&str)| {
-                let told = DetectedLanguage::Hinted((*name).to_owned());
-                follower.hear(turn, "x", &told).map(|(_, found)| (found.language, found.by))
+                let declared = DetectedLanguage::Hinted((*name).to_owned());
+                follower.hear(turn, "x", &declared).map(|(_, found)| (found.language, found.by))
             };
             let answers: Vec<_> = (0..).zip(hints).map(&mut heard).collect();
             let expect: Vec<_> = expect.iter().map(|name| name.map(|name| (name.to_owned(), HINT))).collect();

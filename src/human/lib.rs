@@ -1,7 +1,9 @@
 //! Conversation logic of the Digital Human: what it says next, and how fluently. Not how it sounds (that is a provider)
 //! and not when it speaks (that is the Call).
 
+mod asking;
 mod fluency;
+pub mod frequent;
 pub mod language;
 mod markup;
 mod meaning;
@@ -43,6 +45,14 @@ pub trait Mind: Send {
     /// Sends the move, in one or more parts, to `out`, and returns when done. The future is dropped when the move is no
     /// longer wanted.
     fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<Move>) -> Job<'a, ()>;
+
+    /// Takes a thought that was answered before this mind was made, in a conversation that is taken up again.
+    fn recall(&mut self, _thought: &Thought) {}
+
+    /// Returns the texts that it is known to say in the call, whole moves or sentences, likely ones first.
+    fn known_texts(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Sets the language of all further moves.
     fn speak(&mut self, _language: &str) {}
@@ -134,7 +144,7 @@ pub struct Profile {
     pub allow_end_call: bool,
     /// True: it may stay silent instead of taking a turn.
     pub allow_silence: bool,
-    /// True: it may press keys.
+    /// True: it may press digits.
     pub allow_dtmf: bool,
     /// Instructions on when to stay silent; `default` for the built-in rule.
     pub silence_instructions: String,
@@ -242,6 +252,10 @@ impl Mind for TemplateMind {
         Box::pin(async move {
             let _ = out.send(next).await;
         })
+    }
+
+    fn known_texts(&self) -> Vec<String> {
+        self.0.known_texts()
     }
 
     fn speak(&mut self, language: &str) {

@@ -15,19 +15,20 @@ use std::time::Duration;
 use ringer_base::config::Words;
 use ringer_media::call::{Comparison, Move, Purpose, Then, Thought};
 use ringer_media::seed::{Seed, Stream};
-use ringer_provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel};
+use ringer_provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel, complete};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
+use super::frequent::rare;
 use super::markup::spoken;
 use super::phrases::phrases;
-use super::plain::manner;
+use super::plain::{frequent_words, manner};
 use super::prompt::{self, END_CALL, SEND_DTMF, STAY_SILENT};
 use super::template::{self, Template};
 use super::text::{first_words, sentence_end, sentences, word_count};
 use super::whole::Whole;
-use super::{MIXED, Mind, Profile, meaning};
+use super::{FluencyLevel, MIXED, Mind, Profile, meaning};
 
 /// Words of an interruption: all that fit.
 const CUT_IN: Words = Words { target: 12, maximum: 12 };
@@ -37,6 +38,10 @@ const DIGITS_MAX: usize = 32;
 const BROKE_OFF: &str = "answer_broke_off";
 /// Note of a move whose answer came to the limit of its tokens.
 const OUT_OF_TOKENS: &str = "answer_out_of_tokens";
+/// Note of a move with words that a beginner does not know, and that the model does not replace.
+const RARE_WORDS: &str = "rare_words";
+/// Times that a sentence is worded anew without the words that a beginner does not know.
+const REWORDINGS: usize = 2;
 /// Longest unfinished sentence that is held, in bytes.
 const OPEN_BYTES_MAX: usize = 4096;
 
@@ -168,6 +173,7 @@ impl ModelMind {
         };
         let late = if opens { Late::default() } else { self.late.clone() };
         let mut speech = Speech::new(&self.profile, length, contextual, out);
+        speech.editor = self.profile.is_limited().then_some((&*self.model, waits.next));
         let end = listen(&*self.model, &request, waits, &mut speech, &late).await;
         if speech.said_or_did() || contextual {
             self.spoken.model.fetch_or(speech.said_or_did(), Ordering::Relaxed);
@@ -188,6 +194,17 @@ impl Mind for ModelMind {
         Box::pin(self.answer(thought, out))
     }
 
+    fn recall(&mut self, thought: &Thought) {
+        if thought.purpose != Purpose::Opening || self.profile.first_message.is_none() {
+            self.draw.bits();
+        }
+    }
+
+    /// Its first words, where they are given: the model makes the others.
+    fn known_texts(&self) -> Vec<String> {
+        self.profile.first_message.iter().map(|text| super::exactly(text, &self.profile).say).collect()
+    }
+
     fn speak(&mut self, language: &str) {
         language.clone_into(&mut self.profile.language);
         self.template.speak(language);
@@ -195,8 +212,8 @@ impl Mind for ModelMind {
 
     fn compare(&mut self, comparison: Comparison) -> Job<'_, Result<Option<usize>, Failure>> {
         Box::pin(async move {
-            let told = timeout(self.patience.give_up, meaning::compare(&*self.model, &comparison)).await;
-            told.unwrap_or_else(|_| Err(meaning::not_told()))
+            let compared = timeout(self.patience.give_up, meaning::compare(&*self.model, &comparison)).await;
+            compared.unwrap_or_else(|_| Err(meaning::not_told()))
         })
     }
 
@@ -241,8 +258,9 @@ async fn listen(
                 Some(part) => {
                     begun = true;
                     late.set(false);
-                    give_up.set(sleep(waits.next));
+                    // A sentence that is worded anew takes its own time.
                     speech.take(part).await;
+                    give_up.set(sleep(waits.next));
                 }
                 None => closed = true,
             },
@@ -277,6 +295,8 @@ struct Speech<'a> {
     is_cut: bool,
     then: Option<Then>,
     dtmf: String,
+    /// Model that replaces a beginner's rare words, and the time that it has; `None`: all words are said.
+    editor: Option<(&'a dyn LanguageModel, Duration)>,
 }
 
 impl<'a> Speech<'a> {
@@ -294,6 +314,7 @@ impl<'a> Speech<'a> {
             is_cut: false,
             then: None,
             dtmf: String::new(),
+            editor: None,
         }
     }
 
@@ -337,8 +358,8 @@ impl<'a> Speech<'a> {
             STAY_SILENT if self.profile.allow_silence && self.then.is_none() => self.then = Some(Then::StaySilent),
             SEND_DTMF if self.profile.allow_dtmf => {
                 let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-                let key = |c: &char| c.is_ascii_digit() || "*#ABCD".contains(*c);
-                let digits = arguments["digits"].as_str().unwrap_or_default().chars().filter(key);
+                let is_digit = |c: &char| c.is_ascii_digit() || "*#ABCD".contains(*c);
+                let digits = arguments["digits"].as_str().unwrap_or_default().chars().filter(is_digit);
                 self.dtmf.extend(digits.take(DIGITS_MAX - self.dtmf.len()));
             }
             _ => {}
@@ -347,11 +368,35 @@ impl<'a> Speech<'a> {
 
     /// Sends the spoken part of a sentence with `with`; sends nothing when that part is empty and `with` is not the
     /// end.
-    async fn say(&mut self, sentence: &str, with: Move) {
-        let say = self.fitting(sentence);
+    async fn say(&mut self, sentence: &str, mut with: Move) {
+        let sentence = self.reword(sentence, &mut with.notes).await;
+        let say = self.fitting(&sentence);
         if !say.is_empty() || !with.more {
             let _ = self.out.send(Move { say, ..with }).await;
         }
+    }
+
+    /// Returns a sentence without words that a beginner does not know, as far as the model finds others.
+    async fn reword(&self, sentence: &str, notes: &mut Vec<&'static str>) -> String {
+        let Some((model, limit)) = self.editor.filter(|_| !self.full) else { return sentence.to_owned() };
+        let mut said = frequent_words(self.profile, &spoken(sentence, &self.whole));
+        let mut unknown = rare(self.profile, &said);
+        for _ in 0..REWORDINGS {
+            if unknown.is_empty() {
+                break;
+            }
+            let request = prompt::rewording(self.profile, &said, &unknown);
+            let Ok(Ok(answer)) = timeout(limit, complete(model, &request)).await else { break };
+            let answer = spoken(&answer, &self.whole);
+            let left = rare(self.profile, &answer);
+            if word_count(&answer) > 0 && left.len() < unknown.len() {
+                (said, unknown) = (answer, left);
+            }
+        }
+        if !unknown.is_empty() && !notes.contains(&RARE_WORDS) {
+            notes.push(RARE_WORDS);
+        }
+        said
     }
 
     /// Returns the spoken part of a sentence, at this speaker's level of fluency.
@@ -387,6 +432,13 @@ impl<'a> Speech<'a> {
         }
         let (dtmf, then) = (std::mem::take(&mut self.dtmf), self.then.unwrap_or_default());
         self.say(&rest, Move { dtmf, then, notes, ..Move::default() }).await;
+    }
+}
+
+impl Profile {
+    /// True for a beginner whose frequent words are known.
+    fn is_limited(&self) -> bool {
+        self.fluency == FluencyLevel::Beginner && super::frequent::has_list(&self.language)
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Phrases {
     pub fillers: &'static [&'static str],
     /// Backchannels during the agent's speech; most voices say them in 0.2 to 0.8 s.
     pub backchannels: &'static [&'static str],
+    /// Greeting, question about today's opening hours, and thanks: the words of a caller that makes load.
+    pub short_call: [&'static str; 3],
     /// Words to somebody else in the room, of different lengths for slow and fast voices: 1 to 3.2 s.
     pub asides: &'static [&'static str],
 }
@@ -62,6 +64,11 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["Sorry, wait a moment.", "Sorry, can I just say something?", "Excuse me, one second."],
             fillers: &["um", "uh", "hmm", "er"],
             backchannels: &["Mm-hmm.", "Okay.", "Right.", "Yeah.", "Uh-huh.", "Ah."],
+            short_call: [
+                "Hello, I have a short question.",
+                "What are your opening hours today?",
+                "Thank you very much, goodbye.",
+            ],
             asides: &[
                 "Just a second.",
                 "Not now, please.",
@@ -83,6 +90,7 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["Perdone, espere un momento.", "Disculpe, ¿puedo decir algo?"],
             fillers: &["eh", "este", "pues"],
             backchannels: &["Ajá.", "Sí.", "Ya.", "Vale.", "Claro."],
+            short_call: ["Hola, tengo una pregunta corta.", "¿Qué horario tienen hoy?", "Muchas gracias, adiós."],
             asides: &["Un segundo.", "Ahora no, por favor.", "Déjalo en la mesa.", "Ahora no, estoy al teléfono."],
         },
     ),
@@ -98,6 +106,7 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["Desculpe, espere um momento.", "Com licença, posso dizer uma coisa?"],
             fillers: &["é", "hum", "tipo"],
             backchannels: &["Aham.", "Sim.", "Sei.", "Certo.", "Claro."],
+            short_call: ["Olá, tenho uma pergunta rápida.", "Qual é o horário de hoje?", "Muito obrigado, tchau."],
             asides: &[
                 "Um segundo.",
                 "Agora não, por favor.",
@@ -118,6 +127,11 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["すみません、ちょっと待ってください。", "すみません、一ついいですか。"],
             fillers: &["ええと", "あの", "うーん"],
             backchannels: &["はい。", "ええ。", "うん。", "なるほど。"],
+            short_call: [
+                "もしもし、少しお聞きしたいのですが。",
+                "今日は何時から何時まで開いていますか。",
+                "ありがとうございました。失礼します。",
+            ],
             asides: &["後でね。", "ちょっと待って。", "今、電話中なの。", "それ、机に置いといて。"],
         },
     ),
@@ -133,6 +147,11 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["Pardon, bir dakika.", "Affedersiniz, bir şey söyleyebilir miyim?"],
             fillers: &["şey", "ııı", "hım"],
             backchannels: &["Hı hı.", "Evet.", "Ha.", "Peki.", "Anladım."],
+            short_call: [
+                "Merhaba, kısa bir sorum var.",
+                "Bugün saat kaça kadar açıksınız?",
+                "Çok teşekkürler, hoşça kalın.",
+            ],
             asides: &["Bir saniye.", "Şimdi olmaz, lütfen.", "Masanın üstüne koy.", "Şimdi olmaz, şu an telefondayım."],
         },
     ),
@@ -148,6 +167,7 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["माफ़ कीजिए, एक मिनट रुकिए।", "सुनिए, क्या मैं कुछ कह सकता हूँ?"],
             fillers: &["मतलब", "अं", "उम"],
             backchannels: &["हाँ।", "जी।", "अच्छा।", "ठीक।"],
+            short_call: ["नमस्ते, मुझे एक छोटा सा सवाल पूछना है।", "आज आप कितने बजे तक खुले हैं?", "बहुत धन्यवाद, नमस्ते।"],
             asides: &["एक मिनट रुको।", "अभी नहीं, बाद में।", "उसे मेज़ पर रख दो।", "अभी नहीं, मैं फ़ोन पर हूँ।"],
         },
     ),
@@ -163,6 +183,7 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["عفوا، لحظة من فضلك.", "عذرا، هل يمكنني أن أقول شيئا؟"],
             fillers: &["يعني", "آه", "همم"],
             backchannels: &["نعم.", "آه.", "طيب.", "تمام.", "مفهوم."],
+            short_call: ["مرحبا، لدي سؤال قصير.", "ما هي ساعات العمل اليوم؟", "شكرا جزيلا، مع السلامة."],
             asides: &["لحظة واحدة.", "ليس الآن من فضلك.", "ضعه على الطاولة.", "ليس الآن، أنا على الهاتف."],
         },
     ),
@@ -178,6 +199,11 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["Извините, подождите минутку.", "Простите, можно я скажу?"],
             fillers: &["э", "ну", "хм"],
             backchannels: &["Да.", "Угу.", "Ага.", "Так.", "Ясно."],
+            short_call: [
+                "Здравствуйте, у меня короткий вопрос.",
+                "До скольки вы сегодня работаете?",
+                "Большое спасибо, до свидания.",
+            ],
             asides: &[
                 "Одну секунду.",
                 "Не сейчас, пожалуйста.",
@@ -198,6 +224,7 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["不好意思，等一下。", "抱歉，我可以说一句吗？"],
             fillers: &["嗯", "那个", "呃"],
             backchannels: &["嗯。", "对。", "好。", "是的。"],
+            short_call: ["你好，我想问一个小问题。", "你们今天几点到几点营业？", "非常感谢，再见。"],
             asides: &["等一下。", "你等我一下。", "先放在桌子上。", "现在不行，我在打电话。"],
         },
     ),
@@ -213,6 +240,7 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["ക്ഷമിക്കണം, ഒരു നിമിഷം.", "ക്ഷമിക്കണം, ഞാൻ ഒന്ന് പറയട്ടെ?"],
             fillers: &["അത്", "ഉം", "പിന്നെ"],
             backchannels: &["ശരി.", "ഉം.", "അതെ.", "ഓ."],
+            short_call: ["നമസ്കാരം, എനിക്ക് ഒരു ചെറിയ ചോദ്യമുണ്ട്.", "ഇന്ന് എത്ര മണി വരെ തുറന്നിരിക്കും?", "വളരെ നന്ദി, ശരി."],
             asides: &["ഒരു നിമിഷം.", "ഇപ്പോൾ വേണ്ട.", "അത് മേശയിൽ വെക്കൂ.", "ഞാൻ ഫോണിലാണ്, പിന്നെ വരാം."],
         },
     ),
@@ -228,6 +256,11 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["Pardon, attendez un instant.", "Excusez-moi, je peux dire quelque chose ?"],
             fillers: &["euh", "ben", "hum"],
             backchannels: &["Oui.", "Mm.", "Ah oui.", "D'accord.", "Bien."],
+            short_call: [
+                "Bonjour, j'ai une petite question.",
+                "Quels sont vos horaires aujourd'hui ?",
+                "Merci beaucoup, au revoir.",
+            ],
             asides: &[
                 "Une seconde.",
                 "Pas maintenant, merci.",
@@ -248,6 +281,7 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["唔好意思，等一陣。", "唔好意思，我可唔可以講句？"],
             fillers: &["嗯", "即係", "呃"],
             backchannels: &["嗯。", "係。", "好。", "明白。"],
+            short_call: ["你好，我想問一個簡單嘅問題。", "你哋今日幾點開到幾點？", "唔該晒，再見。"],
             asides: &["等一陣。", "你等我一陣。", "擺喺張枱度先。", "而家唔得，我講緊電話。"],
         },
     ),
@@ -263,6 +297,11 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["Xin lỗi, chờ một chút.", "Xin lỗi, cho tôi nói một câu được không?"],
             fillers: &["ừm", "à", "ờ"],
             backchannels: &["Vâng.", "Ừ.", "Dạ.", "Được."],
+            short_call: [
+                "Xin chào, tôi có một câu hỏi ngắn.",
+                "Hôm nay bên mình mở cửa đến mấy giờ?",
+                "Cảm ơn nhiều, tạm biệt.",
+            ],
             asides: &[
                 "Chờ một chút.",
                 "Không phải bây giờ.",
@@ -282,7 +321,12 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "Hm, einen Moment.",
             interruption: &["Entschuldigung, einen Moment bitte.", "Verzeihung, darf ich kurz etwas sagen?"],
             fillers: &["äh", "ähm", "hm"],
-            backchannels: &["Mhm.", "Ja.", "Okay.", "Gut.", "Genau."],
+            backchannels: &["Mhm.", "Ja.", "Aha.", "Gut.", "Genau."],
+            short_call: [
+                "Hallo, ich habe eine kurze Frage.",
+                "Wie sind heute Ihre Öffnungszeiten?",
+                "Vielen Dank, auf Wiederhören.",
+            ],
             asides: &[
                 "Eine Sekunde.",
                 "Jetzt nicht, bitte.",
@@ -303,6 +347,11 @@ static TABLE: [(&str, Phrases); 15] = [
             interruption: &["죄송하지만, 잠깐만요.", "저기요, 한 말씀 드려도 될까요?"],
             fillers: &["음", "어", "그"],
             backchannels: &["네.", "음.", "아.", "그렇죠."],
+            short_call: [
+                "안녕하세요, 간단한 질문이 있어요.",
+                "오늘 영업시간이 어떻게 되나요?",
+                "정말 감사합니다, 안녕히 계세요.",
+            ],
             asides: &["잠깐만 기다려.", "지금은 안 돼.", "그거 책상에 놔줘.", "지금 통화 중이니까 이따가."],
         },
     ),
@@ -310,21 +359,65 @@ static TABLE: [(&str, Phrases); 15] = [
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use ringer_media::seed::Seed;
+    use ringer_model::digital_human::Language;
     use ringer_provider::speech::EmbeddedSpeech;
     use ringer_provider::{Spoken, Synthesizer, VoiceWanted};
 
     use super::*;
+    use crate::language::of_text;
+
+    /// Returns all texts of a language, each with the name of its kind.
+    fn texts(words: &'static Phrases) -> Vec<(&'static str, &'static str)> {
+        let one = [
+            ("greeting", words.greeting),
+            ("yes", words.yes),
+            ("goodbye", words.goodbye),
+            ("reprompt", words.reprompt),
+            ("still_there", words.still_there),
+            ("moment", words.moment),
+        ];
+        let several = [
+            ("interruption", words.interruption),
+            ("fillers", words.fillers),
+            ("backchannels", words.backchannels),
+            ("short_call", &words.short_call),
+            ("asides", words.asides),
+        ];
+        let several = several.into_iter().flat_map(|(kind, texts)| texts.iter().map(move |text| (kind, *text)));
+        one.into_iter().chain(several).collect()
+    }
 
     #[test]
     fn every_language_has_its_own_words() {
+        let languages: Vec<&str> = Language::ALL.iter().map(|language| language.as_str()).collect();
+        assert!(languages.iter().all(|code| *code == "ad" || is_spoken(code)), "{languages:?}");
+        let english = texts(phrases("en"));
+        let kinds: BTreeSet<&str> = english.iter().map(|(kind, _)| *kind).collect();
         for (code, words) in &TABLE {
             assert!(std::ptr::eq(phrases(code), words), "{code} stands twice");
-            assert!(!words.fillers.is_empty() && !words.interruption.is_empty(), "{code}");
             assert!(words.interruption.iter().all(|text| text.split_whitespace().count() <= 12), "{code}");
             assert_eq!(call_phrases(code).reprompt, words.reprompt);
+            let own = texts(words);
+            assert_eq!(own.iter().map(|(kind, _)| *kind).collect::<BTreeSet<_>>(), kinds, "{code}");
+            for (kind, text) in own {
+                assert!(!text.trim().is_empty(), "{code} {kind}");
+                let borrowed = english.iter().any(|(_, other)| other.eq_ignore_ascii_case(text));
+                assert!(!borrowed || *code == "en", "{code} {kind}: {text} is English");
+                let found = of_text(text);
+                assert!(found.is_none() || found == Some(*code) || is_near(code, found), "{code}: {text} is {found:?}");
+            }
         }
         assert_eq!(phrases("xx").yes, "Yes.");
+    }
+
+    /// True for languages that short texts do not tell apart.
+    fn is_near(code: &str, found: Option<&str>) -> bool {
+        let is_latin = |code: &str| ["en", "es", "pt", "tr", "fr", "vi", "de"].contains(&code);
+        let is_chinese = |code: &str| ["zh", "yue", "ja"].contains(&code);
+        found.is_some_and(|found| (is_latin(code) && is_latin(found)) || (is_chinese(code) && is_chinese(found)))
     }
 
     /// Words that no voice says within the time of a probe would never be heard.

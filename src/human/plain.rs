@@ -11,11 +11,69 @@ use super::{FluencyLevel, Profile};
 const WORDS_MAX: usize = 10;
 /// Fewest words before a cut.
 const WORDS_MIN: usize = 3;
-/// Words at which a clause begins (en, es, de, fr, pt).
-const CONJUNCTIONS: [&str; 30] = [
-    "and", "but", "because", "so", "that", "which", "when", "if", "or", "while", "y", "pero", "porque", "que",
-    "cuando", "und", "aber", "weil", "dass", "wenn", "oder", "et", "mais", "parce", "quand", "e", "mas", "quando",
-    "ou", "since",
+/// Words at which a clause begins, in any language that has blanks.
+const CONJUNCTIONS: [&str; 61] = [
+    "and",
+    "but",
+    "because",
+    "so",
+    "that",
+    "which",
+    "when",
+    "if",
+    "or",
+    "while",
+    "y",
+    "pero",
+    "porque",
+    "que",
+    "cuando",
+    "und",
+    "aber",
+    "weil",
+    "dass",
+    "wenn",
+    "oder",
+    "et",
+    "mais",
+    "parce",
+    "quand",
+    "e",
+    "mas",
+    "quando",
+    "ou",
+    "since",
+    "и",
+    "но",
+    "потому",
+    "если",
+    "когда",
+    "или",
+    "ve",
+    "ama",
+    "çünkü",
+    "eğer",
+    "veya",
+    "और",
+    "लेकिन",
+    "क्योंकि",
+    "अगर",
+    "या",
+    "لكن",
+    "لأن",
+    "إذا",
+    "أو",
+    "và",
+    "nhưng",
+    "vì",
+    "nếu",
+    "hoặc",
+    "പക്ഷേ",
+    "കാരണം",
+    "그리고",
+    "하지만",
+    "그래서",
+    "그런데",
 ];
 /// Rare English words and a beginner's words for them.
 const SIMPLE: [(&str, &str); 43] = [
@@ -79,6 +137,14 @@ fn plain(sentence: &str, language: &str, facts: &[(String, String)]) -> String {
     if language == "en" { short(&simple(sentence, facts), language, facts) } else { short(sentence, language, facts) }
 }
 
+/// Returns a sentence with easy words in place of rare ones, as far as there are any without a language model.
+pub(super) fn frequent_words(profile: &Profile, sentence: &str) -> String {
+    match profile.language.as_str() {
+        "en" => simple(sentence, &profile.traits),
+        _ => sentence.to_owned(),
+    }
+}
+
 fn simple(sentence: &str, facts: &[(String, String)]) -> String {
     let in_fact = |word: &str| facts.iter().any(|(_, value)| value.to_lowercase().contains(word));
     let change = |(at, word): (usize, &str)| {
@@ -119,7 +185,7 @@ fn short(sentence: &str, language: &str, facts: &[(String, String)]) -> String {
         let anywhere = || (from + 1..=from + WORDS_MAX).rev().find(free);
         let later = || (from + WORDS_MAX + 1..words.len()).find(free);
         let Some(cut) = closed.or_else(begun).or_else(anywhere).or_else(later) else { break };
-        pieces.push(closed_by(&words[from..cut], '.'));
+        pieces.push(closed_by(&words[from..cut], if language == "hi" { '।' } else { '.' }));
         from = cut;
     }
     pieces.push(closed_by(&words[from..], end));
@@ -186,6 +252,22 @@ mod tests {
             "Could you look at my account today or tell me who else in your office is able to do that?",
             "Could you look at my account today. Or tell me who else in your office is able. To do that?",
         );
+    }
+
+    #[test]
+    fn sentences_of_every_language_are_short() {
+        for (language, text) in [
+            ("ru", "Я звоню вам сегодня по поводу моего счёта и хочу узнать почему он такой большой в этом месяце."),
+            ("hi", "मैं आज आपको अपने बिल के बारे में फ़ोन कर रहा हूँ और जानना चाहता हूँ कि यह इतना ज़्यादा क्यों है।"),
+            (
+                "tr",
+                "Bugün sizi faturam hakkında arıyorum çünkü bu ay neden bu kadar yüksek geldiğini gerçekten bilmek istiyorum.",
+            ),
+        ] {
+            let said = plain(text, language, &[]);
+            assert!(sentences(&said).len() > 1, "{said}");
+            assert!(sentences(&said).iter().all(|sentence| word_count(sentence) <= WORDS_MAX), "{said}");
+        }
     }
 
     #[test]

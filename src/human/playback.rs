@@ -19,8 +19,8 @@ pub enum Step {
     Say(String),
     /// This side says something of this meaning; without a language model, the text itself.
     Mean(String),
-    /// This side presses keys.
-    Keys(String),
+    /// This side presses digits.
+    Digits(String),
     /// This side is silent for this many milliseconds, whatever the other side says.
     SilenceMs(u32),
     /// The other side takes a turn.
@@ -70,7 +70,7 @@ struct Pending {
     lines: usize,
     /// Words of the move; `None` when they are not known before they are said.
     words: Option<Vec<String>>,
-    keys: String,
+    digits: String,
     /// Index of the next step after the agent's turn; `begun`: after the words have begun; `done`: after all is done.
     heard: usize,
     begun: usize,
@@ -142,19 +142,19 @@ impl PlaybackMind {
             at += 1;
         }
         let heard = at;
-        let (mut said, mut exact, mut keys, mut meant) = (Vec::new(), true, String::new(), None);
+        let (mut said, mut exact, mut digits, mut meant) = (Vec::new(), true, String::new(), None);
         while let Some(step) = steps.get(at) {
             match step {
-                Step::Say(text) if keys.is_empty() => said.push(text.as_str()),
-                Step::Mean(text) if keys.is_empty() && self.model.is_none() => {
+                Step::Say(text) if digits.is_empty() => said.push(text.as_str()),
+                Step::Mean(text) if digits.is_empty() && self.model.is_none() => {
                     said.push(text.as_str());
                     exact = false;
                 }
-                Step::Mean(text) if keys.is_empty() && said.is_empty() => meant = Some(text.clone()),
-                Step::Keys(digits) => keys.push_str(digits),
+                Step::Mean(text) if digits.is_empty() && said.is_empty() => meant = Some(text.clone()),
+                Step::Digits(more) => digits.push_str(more),
                 // The interruption was prepared, and the other side's turn ended too soon.
                 Step::BargeIn(TimedBargeIn { say, .. })
-                    if self.armed_at.is_some() && at == self.at && keys.is_empty() =>
+                    if self.armed_at.is_some() && at == self.at && digits.is_empty() =>
                 {
                     said.push(say.as_str());
                 }
@@ -174,7 +174,7 @@ impl PlaybackMind {
             }
             Some(Step::Hear | Step::BargeIn(_)) => Then::Listen,
             Some(_) => Then::Pause { ms: 0 },
-            // The answer to last words of this side is still heard; keys and a wait end the script.
+            // The answer to last words of this side is still heard; digits and a wait end the script.
             None if !matches!(steps.last(), Some(Step::Say(_) | Step::Mean(_) | Step::BargeIn(_)) | None) => {
                 Then::Finish
             }
@@ -185,8 +185,8 @@ impl PlaybackMind {
         let words = (exact && meant.is_none()).then(|| plain_words(&say));
         let cut = steps.get(at).and_then(Step::barge_in).cloned();
         self.armed_at = cut.as_ref().map(|_| lines);
-        self.pending = Some(Pending { lines, words, keys: keys.clone(), heard, begun, done: at });
-        (Move { say, exact, dtmf: keys, then, cut, ..Move::default() }, meant)
+        self.pending = Some(Pending { lines, words, digits: digits.clone(), heard, begun, done: at });
+        (Move { say, exact, dtmf: digits, then, cut, ..Move::default() }, meant)
     }
 
     async fn play(&mut self, thought: Thought, out: mpsc::Sender<Move>) {
@@ -239,13 +239,13 @@ fn is_said(lines: &[ConversationLine], words: &str) -> bool {
 
 impl Pending {
     fn is_empty(&self) -> bool {
-        self.keys.is_empty() && self.words.as_ref().is_some_and(Vec::is_empty)
+        self.digits.is_empty() && self.words.as_ref().is_some_and(Vec::is_empty)
     }
 
     /// True if the line is the beginning of this move, and not a re-prompt.
     fn is_begun_by(&self, line: &ConversationLine) -> bool {
         if !line.digits.is_empty() {
-            return !self.keys.is_empty() && self.keys.starts_with(&*line.digits);
+            return !self.digits.is_empty() && self.digits.starts_with(&*line.digits);
         }
         let said = plain_words(&line.text);
         match &self.words {
@@ -265,8 +265,25 @@ impl Mind for PlaybackMind {
         Box::pin(self.play(thought, out))
     }
 
+    fn recall(&mut self, thought: &Thought) {
+        match thought.purpose {
+            Purpose::Opening | Purpose::Reply | Purpose::GoOn => drop(self.next(thought)),
+            Purpose::BargeIn | Purpose::Contextual { .. } | Purpose::StillThere => self.behind.recall(thought),
+        }
+    }
+
     fn compare(&mut self, comparison: Comparison) -> Job<'_, Result<Option<usize>, Failure>> {
         self.behind.compare(comparison)
+    }
+
+    fn known_texts(&self) -> Vec<String> {
+        let words = |step: &Step| match step {
+            Step::Say(text) => Some(text.clone()),
+            Step::Mean(text) => Some(text.clone()).filter(|_| self.model.is_none()),
+            Step::BargeIn(barge_in) => Some(barge_in.say.clone()),
+            _ => None,
+        };
+        self.profile.playback.iter().filter_map(words).collect()
     }
 
     fn speaker(&self) -> String {
@@ -300,6 +317,21 @@ mod tests {
 
     fn say(text: &str) -> Step {
         Step::Say(text.into())
+    }
+
+    #[tokio::test]
+    async fn a_mind_that_is_made_anew_goes_on_where_the_first_one_was() {
+        let steps = || vec![say("One."), Step::Hear, say("Two."), Step::Hear, say("Three.")];
+        let mut history = Vec::new();
+        let mut thoughts = Vec::new();
+        for expect in ["One.", "Two.", "Three."] {
+            let mut anew = mind(steps(), None);
+            thoughts.iter().for_each(|thought| anew.recall(thought));
+            let purpose = if history.is_empty() { Purpose::Opening } else { Purpose::Reply };
+            thoughts.push(Thought { purpose: purpose.clone(), history: history.clone(), unsaid: None });
+            assert_eq!(next(&mut anew, purpose, &history).await[0].say, expect);
+            history.extend([line(false, expect, false), line(true, "and then?", false)]);
+        }
     }
 
     #[tokio::test]
@@ -389,7 +421,7 @@ mod tests {
     async fn a_script_ends_with_its_last_keys_or_wait() {
         let heard = [line(true, "hello", false)];
         for (last, expect) in [
-            (Step::Keys("1".into()), Then::Finish),
+            (Step::Digits("1".into()), Then::Finish),
             (say("Bye."), Then::Listen),
             (Step::SilenceMs(3000), Then::Pause { ms: 3000 }),
         ] {
@@ -403,7 +435,7 @@ mod tests {
 
     #[tokio::test]
     async fn meanings_are_worded_by_the_model_or_said_as_they_stand() {
-        let steps = vec![Step::Mean("Ask for Ann.".into()), Step::Keys("1".into()), say("Bye."), Step::Hear];
+        let steps = vec![Step::Mean("Ask for Ann.".into()), Step::Digits("1".into()), say("Bye."), Step::Hear];
         let heard = [line(true, "hello", false)];
         let mut plain = mind(steps.clone(), None);
         let said = next(&mut plain, Purpose::Reply, &heard).await;
@@ -416,8 +448,8 @@ mod tests {
         assert_eq!(texts, ["Is Ann there?", "I need her."]);
         let last = said.last().expect("a move");
         assert_eq!((last.more, last.dtmf.as_str(), last.then), (false, "", Then::Pause { ms: 0 }));
-        let keys = next(&mut worded, Purpose::GoOn, &[heard[0].clone(), line(false, "Is Ann there?", false)]).await;
-        assert_eq!((keys[0].dtmf.as_str(), keys[0].then), ("1", Then::Pause { ms: 0 }));
+        let digits = next(&mut worded, Purpose::GoOn, &[heard[0].clone(), line(false, "Is Ann there?", false)]).await;
+        assert_eq!((digits[0].dtmf.as_str(), digits[0].then), ("1", Then::Pause { ms: 0 }));
     }
 
     #[tokio::test]

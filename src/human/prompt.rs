@@ -6,6 +6,7 @@ use ringer_media::call::{ConversationLine, Purpose, Thought};
 use ringer_provider::{ChatMessage, ChatRequest, ChatRole, ChatTool};
 use serde_json::json;
 
+use super::frequent::COUNT;
 use super::phrases::phrases;
 use super::text::Facts;
 use super::{FluencyLevel, Profile};
@@ -38,6 +39,25 @@ pub(super) fn request(profile: &Profile, thought: &Thought, seed: u64) -> ChatRe
         seed: Some(seed),
         audio: None,
         live: !profile.written,
+    }
+}
+
+/// Returns the request for other words in a beginner's sentence, in place of those that are `unknown`.
+pub(super) fn rewording(profile: &Profile, sentence: &str, unknown: &[String]) -> ChatRequest {
+    let language = language(&profile.language);
+    let facts: String = profile.traits.iter().map(|(_, value)| format!("\n- {value}")).collect();
+    let task = format!(
+        "A beginner in {language} speaks. Say the sentence with the {COUNT} most frequent words of {language} alone, at most 10 \
+         words in a sentence. Keep its meaning, its names and numbers, and these facts as they are written:{facts}\n\
+         Do not use these words: {}. Answer with the new sentence and nothing else.",
+        unknown.join(", ")
+    );
+    ChatRequest {
+        messages: vec![message(ChatRole::System, task), message(ChatRole::User, sentence.to_owned())],
+        temperature: 0.0,
+        tokens_max: profile.words().maximum * TOKENS_PER_WORD,
+        live: !profile.written,
+        ..ChatRequest::default()
     }
 }
 
@@ -263,12 +283,12 @@ mod tests {
             ..base.clone()
         };
         check(beginner, &["2000 most frequent", "never more than 25", "German"], &[]);
-        let told = Profile {
+        let found = Profile {
             silence_instructions: "Be silent on Sundays.".into(),
             hangup_instructions: Some("after a joke".into()),
             ..base.clone()
         };
-        check(told, &["Be silent on Sundays.", "after a joke"], &["goal is reached"]);
+        check(found, &["Be silent on Sundays.", "after a joke"], &["goal is reached"]);
         check(base.clone(), &["You are the caller"], &["has called you", "in contact with this agent before"]);
         let earlier = vec!["You wanted a table.".to_owned()];
         let known = ["An agent has called you", "in contact with this agent before", "- You wanted a table."];

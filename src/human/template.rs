@@ -1,7 +1,7 @@
 //! The built-in speaker: no language model, no understanding beyond words.
 //!
 //! It says the sentences of its intent one per turn, and gives its facts when a question names them. It also says yes,
-//! presses keys when asked to, and says goodbye.
+//! presses digits when asked to, and says goodbye.
 
 use std::collections::HashSet;
 
@@ -9,6 +9,7 @@ use ringer_media::call::{ConversationLine, Move, Purpose, Then, Thought};
 use ringer_media::seed::{Seed, Stream};
 
 use super::Profile;
+use super::asking;
 use super::phrases::{Phrases, phrases};
 use super::plain::manner;
 use super::text::{Facts, plain_words, sentences};
@@ -24,8 +25,11 @@ const DIGITS_MAX: usize = 32;
 pub(super) struct Template {
     sentences: Vec<String>,
     intent: Vec<String>,
+    /// Key that the intent says to press.
+    named_key: Option<char>,
     traits: Vec<(String, String)>,
     words: &'static Phrases,
+    language: String,
     may_key: bool,
     prefers_keys: bool,
     may_end: bool,
@@ -39,8 +43,10 @@ impl Template {
         Template {
             sentences: sentences(&intent).iter().map(|sentence| manner(profile, sentence)).collect(),
             intent: words_and_keys(&intent),
+            named_key: options(&intent).first().map(|(digit, _)| *digit),
             traits: profile.traits.clone(),
             words: phrases(&profile.language),
+            language: profile.language.clone(),
             may_key: profile.allow_dtmf,
             prefers_keys: profile.keyed,
             may_end: profile.allow_end_call,
@@ -49,9 +55,18 @@ impl Template {
         }
     }
 
+    /// Returns all that it may say, in the order in which a call is likely to need it.
+    pub(super) fn known_texts(&self) -> Vec<String> {
+        let own = [self.words.greeting, self.words.yes, self.words.goodbye, self.words.still_there];
+        let first = Some(self.first.say.clone()).filter(|say| !say.is_empty());
+        let facts = self.traits.iter().map(|(_, value)| value.clone());
+        first.into_iter().chain(self.sentences.iter().cloned()).chain(facts).chain(own.map(str::to_owned)).collect()
+    }
+
     /// Sets the language of its own words; the sentences of the intent stay as written.
     pub(super) fn speak(&mut self, language: &str) {
         self.words = phrases(language);
+        language.clone_into(&mut self.language);
     }
 
     /// Returns the next move, whole.
@@ -75,14 +90,15 @@ impl Template {
 
     fn reply(&mut self, heard: &str, history: &[ConversationLine]) -> Move {
         let asked = words_and_keys(heard);
-        let fact = if is_request(heard, &asked) { self.fact(&asked) } else { None };
-        if let Some(digits) = self.keys(&asked, fact.as_deref()) {
+        let is_asked = asking::is_request(&self.language, heard).unwrap_or_else(|| is_request(heard, &asked));
+        let fact = if is_asked { self.fact(&asked) } else { None };
+        if let Some(digits) = self.digits(heard, &asked, fact.as_deref()) {
             return Move { dtmf: digits, ..Move::default() };
         }
         if let Some(value) = fact {
             return say(&value);
         }
-        if is_yes_no(heard) {
+        if asking::is_yes_no(&self.language, heard).unwrap_or_else(|| is_yes_no(heard)) {
             return say(self.words.yes);
         }
         match self.unsaid(history) {
@@ -118,19 +134,20 @@ impl Template {
 
     /// Returns the digits to press; `None`: none are asked for.
     ///
-    /// The first that exists counts: digits of the asked fact, or the key that the intent names. After these come
-    /// digits of a trait about keys, and the offered option that fits the intent.
-    fn keys(&self, asked: &[String], fact: Option<&str>) -> Option<String> {
+    /// The first that exists counts: digits of the asked fact, or the one that the intent names. After these come
+    /// digits of a trait about digits, and the offered option that fits the intent.
+    fn digits(&self, heard: &str, asked: &[String], fact: Option<&str>) -> Option<String> {
         let demanded =
             asked.iter().any(|word| matches!(word.as_str(), "press" | "keypad" | "dial" | "key" | "touchtone"));
+        let demanded = demanded || asking::demands_keys(&self.language, heard);
         if !self.may_key || !(demanded || (self.prefers_keys && fact.is_some())) {
             return None;
         }
         if let Some(digits) = fact.and_then(keyable) {
             return Some(digits);
         }
-        let offered = options(asked);
-        let told = options(&self.intent).into_iter().next().map(|(key, _)| key);
+        let offered = options(heard);
+        let named = self.named_key;
         let about_keys = |name: &&(String, String)| {
             let name = name_words(&name.0);
             name.iter().any(|word| matches!(word.as_str(), "menu" | "digits" | "dtmf" | "keypad" | "choice" | "option"))
@@ -138,7 +155,7 @@ impl Template {
         let kept = || self.traits.iter().find(about_keys).and_then(|(_, value)| keyable(value));
         let wanted = |label: &[String]| label.iter().filter(|word| self.is_meant(word)).count();
         let best = offered.iter().rev().max_by_key(|(_, label)| wanted(label)).filter(|(_, label)| wanted(label) > 0);
-        told.map(String::from).or_else(kept).or_else(|| best.map(|(key, _)| key.to_string()))
+        named.map(String::from).or_else(kept).or_else(|| best.map(|(digit, _)| digit.to_string()))
     }
 
     fn is_meant(&self, word: &str) -> bool {
@@ -228,7 +245,7 @@ fn keyable(value: &str) -> Option<String> {
     (only && !digits.is_empty() && digits.len() <= DIGITS_MAX).then_some(digits)
 }
 
-/// Returns [`plain_words`], with the names of keys that are written as signs.
+/// Returns [`plain_words`], with the names of digits that are written as signs.
 fn words_and_keys(text: &str) -> Vec<String> {
     let named = |word: &str| match word.trim_matches(['.', ',', ';', ':', '?', '!', '"', '\'', '(', ')']) {
         "*" => "star".to_owned(),
@@ -238,23 +255,37 @@ fn words_and_keys(text: &str) -> Vec<String> {
     plain_words(&text.split_whitespace().map(named).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the keys of "press 1 for sales, press two for support" or "for sales press 1", each with the words of its
+/// Returns the digits of "press 1 for sales, press two for support" or "for sales press 1", each with the words of its
 /// label.
-fn options(words: &[String]) -> Vec<(char, Vec<String>)> {
+///
+/// A label behind its digit ends with its sentence: what comes then may be a digit that was misheard.
+fn options(text: &str) -> Vec<(char, Vec<String>)> {
+    let (mut words, mut ends) = (Vec::new(), Vec::new());
+    for sentence in sentences(text) {
+        words.extend(words_and_keys(&sentence));
+        ends.push(words.len());
+    }
     let pressed = |at: usize| words[at] == "press" || (words[at] == "number" && at > 0 && words[at - 1] == "press");
-    let keys: Vec<(usize, char)> =
-        (1..words.len()).filter_map(|at| key(&words[at]).filter(|_| pressed(at - 1)).map(|key| (at, key))).collect();
+    let digits: Vec<(usize, char)> = (1..words.len())
+        .filter_map(|at| digit(&words[at]).filter(|_| pressed(at - 1)).map(|digit| (at, digit)))
+        .collect();
     // "press 1 for sales": the label follows, also the last; "for sales press 1": it stands before.
-    let after = keys.last().is_some_and(|(at, _)| words.get(at + 1).is_some_and(|word| word == "for" || word == "to"));
+    let after =
+        digits.last().is_some_and(|(at, _)| words.get(at + 1).is_some_and(|word| word == "for" || word == "to"));
+    let is_telling = |words: &[String]| words.iter().any(|word| !STOP_WORDS.contains(&word.as_str()));
     let label = |index: usize, at: usize| {
-        let next = keys.get(index + 1).map_or(words.len(), |(next, _)| *next);
-        let before = if index == 0 { 0 } else { keys[index - 1].0 + 1 };
-        if after { words[at + 1..next].to_vec() } else { words[before..at].to_vec() }
+        let next = digits.get(index + 1).map_or(words.len(), |(next, _)| *next);
+        let before = if index == 0 { 0 } else { digits[index - 1].0 + 1 };
+        if !after {
+            return words[before..at].to_vec();
+        }
+        let end = ends.iter().copied().find(|&end| end > at && is_telling(&words[at + 1..end]));
+        words[at + 1..end.unwrap_or(next).min(next)].to_vec()
     };
-    keys.iter().enumerate().map(|(index, &(at, key))| (key, label(index, at))).collect()
+    digits.iter().enumerate().map(|(index, &(at, digit))| (digit, label(index, at))).collect()
 }
 
-fn key(word: &str) -> Option<char> {
+fn digit(word: &str) -> Option<char> {
     const NAMES: [&str; 10] = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
     let named = NAMES.iter().position(|name| *name == word).and_then(|digit| char::from_digit(digit as u32, 10));
     let mut letters = word.chars();
@@ -339,6 +370,18 @@ mod tests {
     }
 
     #[test]
+    fn questions_are_understood_in_the_callers_language() {
+        let traits = vec![("Geburtsdatum".to_owned(), "3. März".to_owned()), ("PIN".into(), "4217".into())];
+        let profile =
+            Profile { intent: "Ich brauche Hilfe.".into(), language: "de".into(), traits, ..Profile::default() };
+        let next = |heard: &str| Template::new(&profile, Seed(1)).next(&thought_after(heard));
+        assert_eq!(next("Wie ist Ihr Geburtsdatum?").say, "3. März");
+        assert_eq!(next("Haben Sie schon einen Termin?").say, "Ja.");
+        assert_eq!(next("Wie kann ich Ihnen helfen?").say, "Ich brauche Hilfe.");
+        assert_eq!(next("Bitte geben Sie Ihre PIN mit den Tasten ein.").dtmf, "4217");
+    }
+
+    #[test]
     fn keys_are_pressed_when_asked_and_known() {
         let check = |intent: &str, traits: &[(&str, &str)], keyed, agent: &str, expect: &str| {
             let next = template(intent, traits, keyed).next(&thought_after(agent));
@@ -353,6 +396,8 @@ mod tests {
         check("Support, please.", &[], false, "press 1 for sales, press 2 for support", "2");
         check("Support, please.", &[], false, "Press 1 for sales, press * for support.", "*");
         check("I need help. Press # in the menu.", &[], false, menu, "#");
+        check("That is good.", &[], false, "Press 1 for appointments. Good rest. To for opening hours.", "");
+        check("Appointments.", &[], false, "Press 1. For appointments. Press 2. For opening hours.", "1");
         let pin = [("pin", "4 2 1 7")];
         check("Help.", &pin, false, "please enter your pin on the keypad", "4217");
         check("Help.", &pin, false, "please tell me your pin", "");

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use ringer_media::call::normal_form;
+use ringer_media::call::{normal_form, with_equal_numbers};
 use ringer_media::sentence::goes_on;
 use ringer_syntax::placeholder::{self, Budget};
 
@@ -85,15 +85,21 @@ pub(super) fn first_words(text: &str, count: usize, whole: &Whole<'_>) -> String
 /// Least similarity of two texts that count as the same: 1 minus the normalized edit distance.
 const ALIKE: f64 = 0.9;
 
-/// True if the normal forms of two texts differ in at most a tenth of their characters.
+/// True if the normal forms of two texts differ in at most a tenth of their characters. Digits and the words for
+/// numbers are the same; where only these make them alike, all numbers must be equal.
 pub fn is_alike(heard: &str, expected: &str) -> bool {
-    strsim::normalized_levenshtein(&normal_form(heard), &normal_form(expected)) >= ALIKE
+    let is_near = |one: &str, other: &str| strsim::normalized_levenshtein(one, other) >= ALIKE;
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    let same = |[one, other]: [String; 2]| is_near(&one, &other) && digits(&one) == digits(&other);
+    let has_number = || [heard, expected].iter().any(|text| text.contains(char::is_numeric));
+    is_near(&normal_form(heard), &normal_form(expected))
+        || (has_number() && with_equal_numbers(heard, expected).any(same))
 }
 
 /// Traits of a Digital Human for the texts that name them. The size of all inserted values together is limited.
 pub struct Facts<'t> {
     values: HashMap<&'t str, &'t str>,
-    room: Budget,
+    budget: Budget,
 }
 
 impl<'t> Facts<'t> {
@@ -103,12 +109,12 @@ impl<'t> Facts<'t> {
         for (name, value) in traits {
             values.entry(name.as_str()).or_insert(value.as_str());
         }
-        Facts { values, room: Budget::default() }
+        Facts { values, budget: Budget::default() }
     }
 
     /// Returns `text` with each `{{name}}` replaced by the trait's exact value; an unknown placeholder stays.
     pub fn fill(&self, text: &str) -> String {
-        placeholder::fill(text, &self.room, |name| self.values.get(name).map(|value| Cow::from(*value)))
+        placeholder::fill(text, &self.budget, |name| self.values.get(name).map(|value| Cow::from(*value)))
     }
 }
 
@@ -186,6 +192,21 @@ mod tests {
         check("I use C# every day", 3, "I use C#.");
         check("mail ann_lee@example.com (now)", 2, "mail ann_lee@example.com.");
         assert_eq!(word_count(&first_words("我想预约医生明天", 2, &Whole::new([], "zh"))), 2);
+    }
+
+    #[test]
+    fn numbers_in_words_are_like_their_digits() {
+        for (heard, expected, alike) in [
+            ("Your code is four two one seven.", "Your code is 4217.", true),
+            ("Your code is four two one eight.", "Your code is 4217.", false),
+            ("gate four at 10", "Gate 4, at ten.", true),
+            ("Ihr Code ist zwölf vierunddreißig.", "Ihr Code ist 12 34.", true),
+            ("您的密码是一二三四。", "您的密码是1234。", true),
+            ("Appelez le zéro six douze.", "Appelez le 0 6 12.", true),
+            ("Goodbye then.", "Hello, it is 5.", false),
+        ] {
+            assert_eq!(is_alike(heard, expected), alike, "{heard}");
+        }
     }
 
     #[test]

@@ -11,6 +11,6 @@ pub fn word_count(text: &str) -> usize {
 
 /// Returns the words in lower case without punctuation.
 pub fn plain_words(text: &str) -> Vec<String> {
-    let kept = |c: char| c.is_alphanumeric() || c == '\'';
+    let kept = |c: char| c.is_alphanumeric() || c == '\'' || ringer_media::numerals::is_mark(c);
     text.split(|c| !kept(c)).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }

@@ -25,7 +25,7 @@ pub enum Wrong {
 ///
 /// # Errors
 /// What is wrong with the object that comes nearest: one whose value is wrong, else the one with the most members.
-pub fn read_object<T>(text: &str, read: impl Fn(&Json<'_>) -> Result<T, Wrong>) -> Result<T, Wrong> {
+pub(crate) fn read_object<T>(text: &str, read: impl Fn(&Json<'_>) -> Result<T, Wrong>) -> Result<T, Wrong> {
     read_strict(text, &read).or_else(|wrong| {
         // Words of other languages, such as `True`, are no JSON.
         let strict = loose::strict(text);
@@ -151,7 +151,7 @@ pub(super) struct Number {
 
 impl Number {
     /// Returns the number in a value; `None` when there is none, or one that is not finite.
-    pub fn of(value: &Value) -> Option<Number> {
+    pub(crate) fn of(value: &Value) -> Option<Number> {
         let (value, is_percent, most) = match value {
             Value::Number(number) => (number.as_f64()?, false, None),
             Value::String(text) => {
@@ -171,7 +171,7 @@ impl Number {
     }
 
     /// Returns the number on a scale that ends at `most`: percentages of a scale up to 1 are parts of it.
-    pub fn on_scale(self, most: f64) -> f64 {
+    pub(crate) fn on_scale(self, most: f64) -> f64 {
         match self.most {
             Some(own) if most.is_finite() => self.value / own * most,
             _ if self.is_percent && most <= 1.0 => self.value / 100.0,

@@ -8,7 +8,7 @@ use ringer_provider::LanguageModel;
 use serde_json::json;
 
 use super::measures::{UNJUDGED, conversation};
-use super::reading::{Turn, speech_start, turns};
+use super::reading::{AgentTurn, speech_start, turns};
 use super::{Facts, decide_of, messages};
 
 const QUESTION: &str = "While the agent spoke, the caller said a sentence to somebody else in the room. Does the agent's next turn \
@@ -53,7 +53,7 @@ pub async fn judge_asides(
 }
 
 /// Returns the agent's turn after the one in which words began at `onset`.
-fn next_turn(moments: &[TimelineEntry], onset: i64) -> Option<Turn<'_>> {
+fn next_turn(moments: &[TimelineEntry], onset: i64) -> Option<AgentTurn<'_>> {
     turns(moments).skip_while(|turn| turn.end < onset).nth(1)
 }
 

@@ -95,15 +95,15 @@ mod tests {
         let words = "Hello? Call us back.".to_owned();
         let entry = TranscriptEntry::of(Role::Agent, 0, 0, words, EntrySource::Message);
         let (attempts, entries) = (lines(), [entry]);
-        for (attempts, told) in [(&attempts[..], true), (&[], false)] {
+        for (attempts, is_mentioned) in [(&attempts[..], true), (&[], false)] {
             let model = ScriptedModel::new(Vec::new());
             let material =
                 Material { entries: &entries, success_criteria: "It writes.", attempts, ..Material::default() };
             let (evaluation, ..) = judge_attempt(material, Some(&model)).await;
             assert_eq!(evaluation.goal_success, None, "it failed to answer");
             let asked = &model.requests()[0].messages;
-            assert_eq!(asked[0].content.contains("The caller was not to answer, and did not."), told);
-            assert_eq!(asked[1].content.contains("Attempts of the agent to reach it, 2 in all"), told);
+            assert_eq!(asked[0].content.contains("The caller was not to answer, and did not."), is_mentioned);
+            assert_eq!(asked[1].content.contains("Attempts of the agent to reach it, 2 in all"), is_mentioned);
             assert!(asked[1].content.contains("AGENT: Hello? Call us back."), "{asked:?}");
         }
     }

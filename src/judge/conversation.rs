@@ -50,7 +50,7 @@ const SUM_OFF: f64 = 0.05;
 
 /// Values and reasons that the model gave.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Judgement {
+pub(crate) struct Judgement {
     goal_success: Option<bool>,
     goal_reasoning: Option<String>,
     hallucination: Option<bool>,
@@ -78,7 +78,7 @@ struct Shares {
 ///
 /// # Errors
 /// Why there is none, as `not_evaluated_reason` says it.
-pub async fn judge_conversation(material: Material<'_>, model: &dyn LanguageModel) -> Result<Judgement, String> {
+pub(crate) async fn judge_conversation(material: Material<'_>, model: &dyn LanguageModel) -> Result<Judgement, String> {
     let has_goal = !material.success_criteria.is_empty();
     let may_depend = material.all_unheard().iter().any(Unheard::lacks_words);
     let of_attempts = if material.attempts.is_empty() { "" } else { ATTEMPTS };
@@ -349,9 +349,9 @@ mod tests {
             assert_eq!((got, asked.len()), (found, answers.len()), "{unheard:?}");
             assert_eq!(evaluation.not_evaluated_reason, Some(reason), "{unheard:?}");
             let names = ["goal_success", "hallucination", "redundancy"];
-            let told =
+            let flags =
                 names.map(|name| metrics.iter().find(|one| one.name == name).and_then(|one| one.value.as_bool()));
-            assert_eq!(told, found, "{unheard:?}");
+            assert_eq!(flags, found, "{unheard:?}");
             let is_open = unheard.iter().any(Unheard::lacks_words);
             for request in asked {
                 let (task, material) = (&request.messages[0].content, &request.messages[1].content);

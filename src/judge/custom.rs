@@ -17,7 +17,8 @@ use ringer_provider::LanguageModel;
 use serde_json::Value;
 use uuid::Uuid;
 
-pub use self::ear::{Ear, is_by_ear, recording_of};
+pub(crate) use self::ear::recording_of;
+pub use self::ear::{Ear, is_by_ear};
 
 use self::formula::Trouble;
 use self::value::{Finding, Given, blank, settled};
@@ -60,6 +61,8 @@ pub struct Material<'m> {
     pub rules: &'m [String],
     /// Attempts of the agent to reach a caller who was not to answer, a line each; empty for every other caller.
     pub attempts: &'m [String],
+    /// Contacts of the two before this conversation, oldest first; empty outside of a journey.
+    pub earlier: &'m [String],
     /// Model that hears, with the recording; `None`: sound is not judged.
     pub ear: Option<Ear<'m>>,
 }
@@ -104,7 +107,7 @@ fn is_measured(spec: &CustomMetricSpec) -> bool {
 }
 
 /// Judges metrics, in their order. `model` is asked where a metric needs one.
-pub async fn judge_metrics(
+pub(crate) async fn judge_metrics(
     metrics: &[Metric],
     material: Material<'_>,
     model: Option<&dyn LanguageModel>,

@@ -39,10 +39,10 @@ mod tests {
             event(to, "turn.ended", "agent", json!({ "text": "", "from_sample": from_s * 16_000, "end_sample": to }))
         };
         let cut = |at_s: i64, by: &str| event(at_s * 16_000, "barge_in", "dh", json!({ "by": by }));
-        let told = |events: &[Value]| cuts(&moments(&json!(events)));
-        assert_eq!(told(&[turn(1, 2.0)]), None);
-        assert_eq!(told(&[turn(1, 3.0), turn(5, 6.0)]), Some(json!({ "cuts": 0, "turns": 1, "rate": 0.0 })));
+        let cuts_of = |events: &[Value]| cuts(&moments(&json!(events)));
+        assert_eq!(cuts_of(&[turn(1, 2.0)]), None);
+        assert_eq!(cuts_of(&[turn(1, 3.0), turn(5, 6.0)]), Some(json!({ "cuts": 0, "turns": 1, "rate": 0.0 })));
         let events = [turn(1, 3.0), cut(6, "dh"), turn(5, 6.2), turn(8, 10.0), cut(9, "agent")];
-        assert_eq!(told(&events), Some(json!({ "cuts": 1, "turns": 3, "rate": 0.333 })));
+        assert_eq!(cuts_of(&events), Some(json!({ "cuts": 1, "turns": 3, "rate": 0.333 })));
     }
 }

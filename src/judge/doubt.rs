@@ -37,13 +37,13 @@ enum Piece<'w> {
 
 impl Heard {
     /// Returns the words of a part of a transcript.
-    pub fn of_entry(entry: &TranscriptEntry) -> Heard {
+    pub(crate) fn of_entry(entry: &TranscriptEntry) -> Heard {
         let times = (entry.start_offset_ms, entry.end_offset_ms);
         Heard::new(&entry.utterance, entry.words.clone(), entry.confidence, times)
     }
 
     /// Returns the words of a turn of a timeline.
-    pub fn of_turn(turn: &super::reading::Turn<'_>) -> Heard {
+    pub(crate) fn of_turn(turn: &super::reading::AgentTurn<'_>) -> Heard {
         let whole = super::reading::whole_ms;
         let words = turn.words.iter().map(word).collect();
         Heard::new(turn.text, words, turn.confidence.map(f64::from), (whole(turn.from), whole(turn.end)))
@@ -66,19 +66,19 @@ impl Heard {
 
     /// Returns the doubtful words in whose place the phrase may have been said; `None` when it was not. The words of
     /// the phrase beside them must have been heard, and the time must be enough for those in their place.
-    pub fn may_hold(&self, phrase: &str) -> Option<Doubt> {
+    pub(crate) fn may_hold(&self, phrase: &str) -> Option<Doubt> {
         let pieces = self.pieces();
         (0..pieces.len()).find_map(|first| find(&pieces[first..], phrase, false))
     }
 
     /// Returns the same of a turn that may be the phrase and nothing else.
-    pub fn may_be(&self, phrase: &str) -> Option<Doubt> {
+    pub(crate) fn may_be(&self, phrase: &str) -> Option<Doubt> {
         find(&self.pieces(), phrase, true)
     }
 
     /// Returns the same of a regular expression. Alternatives of plain words are looked for one by one; of another
     /// expression nothing is known, so that a turn whose words are for the most part doubtful may hold it.
-    pub fn may_match(&self, expression: &str) -> Option<Doubt> {
+    pub(crate) fn may_match(&self, expression: &str) -> Option<Doubt> {
         let is_plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '\'' | '-'));
         if expression.split('|').all(is_plain) {
             return expression.split('|').find_map(|phrase| self.may_hold(phrase));
@@ -194,11 +194,11 @@ fn has_time(words: &[Word], others: &[String]) -> bool {
 
 fn doubt_of(runs: &[&[Word]]) -> Option<Doubt> {
     let words: Vec<&Word> = runs.iter().copied().flatten().collect();
-    let told = |word: &&Word| match word.confidence {
+    let describe = |word: &&Word| match word.confidence {
         Some(confidence) => format!("{} {confidence:.2}", word.word.trim()),
         None => word.word.trim().to_owned(),
     };
-    let mut shown: Vec<String> = words.iter().take(SHOWN_WORDS).map(told).collect();
+    let mut shown: Vec<String> = words.iter().take(SHOWN_WORDS).map(describe).collect();
     if words.len() > SHOWN_WORDS {
         shown.push("...".to_owned());
     }

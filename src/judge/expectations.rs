@@ -67,7 +67,7 @@ impl Found {
     }
 
     fn unknown(measured: Value, reason: impl Into<String>) -> Found {
-        Found { status: Status::Untold, measured, reason: Some(reason.into()), at_ms: None }
+        Found { status: Status::Undecided, measured, reason: Some(reason.into()), at_ms: None }
     }
 
     /// Returns the finding, unknown in the place of passed where nothing was counted since the agent did nothing at
@@ -77,9 +77,18 @@ impl Found {
         match self.status {
             Status::Passed if is_none && !has_acted(grounds) => {
                 let reason = Some("the agent did nothing, so that this decides nothing".to_owned());
-                Found { status: Status::Untold, reason, ..self }
+                Found { status: Status::Undecided, reason, ..self }
             }
             _ => self,
+        }
+    }
+
+    /// Returns the finding on calls of a tool, unknown where the platform has not told of all calls.
+    fn unless_unreported(self, faults: &[OwnFault]) -> Found {
+        let is_none = self.status == Status::Passed && self.measured.as_f64() == Some(0.0);
+        match faults.iter().find(|fault| fault.code == FaultCode::ReportMissing) {
+            Some(fault) if is_none => Found { status: Status::Undecided, reason: Some(fault.code.reason()), ..self },
+            _ => self.unless(faults, &[FaultCode::ReportMissing]),
         }
     }
 
@@ -94,7 +103,7 @@ impl Found {
         match (self.status, fault) {
             (Status::Failed, Some(fault)) => {
                 let reason = format!("{}; {}", self.reason.unwrap_or_default(), fault.code.reason());
-                Found { status: Status::Untold, reason: Some(reason), ..self }
+                Found { status: Status::Undecided, reason: Some(reason), ..self }
             }
             _ => self,
         }
@@ -207,7 +216,8 @@ pub fn rejudge_tools(
 ) {
     for kept in results.iter_mut().filter(|kept| kept.expected.tool.is_some()) {
         let name = kept.expected.tool.as_deref().unwrap_or_default();
-        let found = tool(name, &kept.expected, calls, moments).unless(own_faults, led_by(&kept.expected));
+        let found = tool(name, &kept.expected, calls, moments).unless_unreported(own_faults);
+        let found = found.unless(own_faults, led_by(&kept.expected));
         *kept = result(&kept.expected, found);
     }
 }
@@ -246,7 +256,8 @@ fn by_rules(expected: &Expectation, grounds: &Grounds<'_>) -> Found {
         return check_heard(words, expected, grounds).unless(faults, LEADING);
     }
     if let Some(name) = &expected.tool {
-        let found = tool(name, expected, grounds.material.calls, grounds.moments).unless(faults, led_by(expected));
+        let found = tool(name, expected, grounds.material.calls, grounds.moments).unless_unreported(faults);
+        let found = found.unless(faults, led_by(expected));
         return if grounds.material.calls.is_empty() { found.unless_idle(grounds) } else { found };
     }
     if let Some(side) = expected.ended_by {
@@ -439,7 +450,7 @@ fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall], moments: &
     Found::of(passes(count), json!(count), why).at(at_ms)
 }
 
-/// Milliseconds from the end of the Digital Human's last words or keys before `at_ms`, or from connect; 0 while they
+/// Milliseconds from the end of the Digital Human's last words or digits before `at_ms`, or from connect; 0 while they
 /// last.
 fn after_own_words_ms(at_ms: i64, own: &[Own]) -> i64 {
     // A message that goes out in the same millisecond is not what the tool was called for.
@@ -469,12 +480,16 @@ fn check_end(side: EndsIt, within_s: Option<f64>, grounds: &Grounds<'_>) -> Foun
 }
 
 fn check_digits(digits: &str, grounds: &Grounds<'_>) -> Found {
-    let keys: Vec<reading::Key> =
-        grounds.moments.iter().filter_map(|moment| reading::key(moment)).filter(|key| !key.sent).collect();
-    let all: String = keys.iter().map(|key| key.digit).collect();
+    let pressed: Vec<reading::PressedDigit> = grounds
+        .moments
+        .iter()
+        .filter_map(|moment| reading::pressed_digit(moment))
+        .filter(|digit| !digit.sent)
+        .collect();
+    let all: String = pressed.iter().map(|digit| digit.digit).collect();
     let wanted: String =
         digits.to_ascii_uppercase().chars().filter(|c| c.is_ascii_alphanumeric() || "*#".contains(*c)).collect();
-    let at = all.find(&wanted).and_then(|at| keys.get(at)).map(|key| reading::whole_ms(key.at));
+    let at = all.find(&wanted).and_then(|at| pressed.get(at)).map(|digit| reading::whole_ms(digit.at));
     Found::of(at.is_some(), json!(all), format!("the digits '{wanted}' did not come in this order")).at(at)
 }
 
@@ -493,15 +508,15 @@ async fn judge_meaning(
     grounds: &Grounds<'_>,
     model: Option<&dyn LanguageModel>,
 ) -> (Status, Option<String>) {
-    let Some(model) = model else { return (Status::Untold, Some(NO_MODEL.to_owned())) };
+    let Some(model) = model else { return (Status::Undecided, Some(NO_MODEL.to_owned())) };
     if !grounds.material.has_words() {
-        return (Status::Untold, Some("no words of the conversation are known".to_owned()));
+        return (Status::Undecided, Some("no words of the conversation are known".to_owned()));
     }
     let question = format!("Is this true of the conversation, in whatever words: {meaning}");
     match decide(&question, grounds.material, model).await {
         Ok(decision) if decision.yes => (Status::Passed, None),
         Ok(decision) => (Status::Failed, Some(decision.reasoning.unwrap_or_else(|| "the judge says no".to_owned()))),
-        Err(why) => (Status::Untold, Some(why)),
+        Err(why) => (Status::Undecided, Some(why)),
     }
 }
 

@@ -50,7 +50,7 @@ fn is_agent_talking(moments: &[TimelineEntry]) -> bool {
         )
     };
     let is_reported = |moment: &TimelineEntry| match moment.reading() {
-        EventKind::Channel(told) => matches!(&**told, ChannelEvent::Reported { text } if !text.is_empty()),
+        EventKind::Channel(event) => matches!(&**event, ChannelEvent::Reported { text } if !text.is_empty()),
         EventKind::TranscriptPartial { text } => moment.side == Side::Agent && !text.is_empty(),
         _ => false,
     };

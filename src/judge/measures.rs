@@ -11,7 +11,7 @@ use ringer_model::evaluation::{Evaluation, EvaluationStatus};
 use ringer_model::result::MetricValue;
 use serde_json::{Value, json};
 
-use super::reading::{self, Key, Said, Turn, speech_end, speech_start, whole_ms};
+use super::reading::{self, AgentTurn, PressedDigit, Said, speech_end, speech_start, whole_ms};
 use super::unheard::recorded;
 use super::yielding::{OpenMetric, YIELD_LATENCY, YIELD_RATE, open_metrics, tells_cut};
 use super::{messages, probes, reported};
@@ -19,7 +19,7 @@ use super::{messages, probes, reported};
 /// Time from the last tone of an extension to the conversation, in milliseconds.
 const AFTER_EXTENSION_MS: i64 = 300;
 /// Metric of the time from dialling until the agent could speak.
-pub const SETUP: &str = "setup_ms";
+pub(crate) const SETUP: &str = "setup_ms";
 /// Length of a digit that does not tell.
 const DIGIT_MS: i64 = 100;
 /// Letters of a text in which a word is looked for that is not the next.
@@ -83,8 +83,8 @@ pub(super) fn measure_part(moments: &[TimelineEntry], facts: &Facts, window: Spa
 /// Returns the conversation in spans of speech.
 pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversation {
     let duration = reading::end(moments).map_or(0, |moment| moment.sample.max(0));
-    let keys = moments.iter().filter_map(|moment| reading::key(moment));
-    let digits: Vec<Span> = keys.filter(|key| key.sent).map(digit).collect();
+    let pressed = moments.iter().filter_map(|moment| reading::pressed_digit(moment));
+    let digits: Vec<Span> = pressed.filter(|digit| digit.sent).map(digit).collect();
     let extension = facts.extension_digits.min(digits.len());
     let dialled = after_extension(&digits[..extension]);
     let start = dialled.unwrap_or(0);
@@ -122,7 +122,7 @@ fn after_extension(digits: &[Span]) -> Option<i64> {
 /// Returns the position from which the time of the agent's greeting counts: 300 ms after the extension of so many
 /// digits, else the one from which it could speak.
 pub(super) fn greeting_from(moments: &[TimelineEntry], extension_digits: usize) -> i64 {
-    let sent = moments.iter().filter_map(|moment| reading::key(moment)).filter(|key| key.sent);
+    let sent = moments.iter().filter_map(|moment| reading::pressed_digit(moment)).filter(|digit| digit.sent);
     let digits: Vec<Span> = sent.take(extension_digits).map(digit).collect();
     after_extension(&digits).unwrap_or_else(|| reading::ready(moments))
 }
@@ -133,7 +133,7 @@ fn echo(moment: &TimelineEntry) -> Option<Echo> {
 }
 
 /// Returns the words of a turn. They are unknown in a turn without text, and where a part was not heard.
-fn text(turn: &Turn<'_>) -> Text {
+fn text(turn: &AgentTurn<'_>) -> Text {
     let known = !turn.text.is_empty() && !turn.lacks_words();
     Text { span: Span { from: turn.from, to: turn.end }, words: known.then(|| word_count(turn.text)) }
 }
@@ -145,9 +145,9 @@ fn own_text(end: &Said<'_>, moments: &[TimelineEntry]) -> Text {
     Text { span: Span { from, to: end.at }, words }
 }
 
-fn digit(key: Key) -> Span {
-    let ms = if key.duration_ms == 0 { DIGIT_MS } else { key.duration_ms };
-    Span { from: key.at, to: key.at + ms * PER_MS }
+fn digit(pressed: PressedDigit) -> Span {
+    let ms = if pressed.duration_ms == 0 { DIGIT_MS } else { pressed.duration_ms };
+    Span { from: pressed.at, to: pressed.at + ms * PER_MS }
 }
 
 /// Returns the stretches of speech of one side, without probes, and without the pauses inside them that were told; the
@@ -186,7 +186,7 @@ fn between_pauses(said: Span, pauses: &[[i64; 2]]) -> Vec<Span> {
 
 /// Returns the words of a turn with their times, and with the punctuation of its text: some recognizers leave it out of
 /// the words.
-fn words(turn: &Turn<'_>) -> Vec<Word> {
+fn words(turn: &AgentTurn<'_>) -> Vec<Word> {
     let text: Vec<char> = turn.text.chars().collect();
     let letters: Vec<usize> = (0..text.len()).filter(|at| text[*at].is_alphanumeric()).collect();
     let begins = |at: usize| at == 0 || is_unspaced(text[at]) || !text[at - 1].is_alphanumeric();
@@ -263,7 +263,7 @@ fn object(values: &[(&str, Option<f64>)]) -> Option<Object> {
 
 #[cfg(test)]
 mod tests {
-    use ringer_media::call::{CallSpec, EndReason, Event, Matching, Response, ScriptRule, TurnSpec};
+    use ringer_media::call::{CallSpec, EndReason, Event, Matching, Response, ScriptRule, TurnRules};
     use ringer_media::codec::Codec;
     use ringer_media::leg::MediaParams;
     use ringer_media::netem::NetemSpec;
@@ -327,14 +327,14 @@ mod tests {
     #[test]
     fn the_greeting_counts_from_the_moment_the_agent_could_speak() {
         let ready = |ms: i64| at(ms, "call.ready", "engine", json!({}));
-        let key = |ms: i64| at(ms, "dtmf_sent", "dh", json!({"digits": "1", "method": "inband", "duration_ms": 100}));
+        let digit = |ms: i64| at(ms, "dtmf_sent", "dh", json!({"digits": "1", "method": "inband", "duration_ms": 100}));
         for (before, extension, greets_at, first, setup) in [
             (vec![at(-2500, "call.dialing", "engine", json!({})), ready(-1800)], 0, -10, 1.79, Some(700)),
             (vec![at(-2500, "call.dialing", "engine", json!({})), ready(-2000)], 0, 500, 2.5, Some(500)),
             // The answer of SIP, and a call that came in.
             (vec![at(-2500, "call.dialing", "engine", json!({}))], 0, 500, 0.5, Some(2500)),
             (vec![], 0, 500, 0.5, None),
-            (vec![ready(-2000), key(100)], 1, 1100, 0.6, None),
+            (vec![ready(-2000), digit(100)], 1, 1100, 0.6, None),
         ] {
             let mut timeline = before;
             timeline.extend([
@@ -417,7 +417,7 @@ mod tests {
             response: Response::Audio(said.into()),
             first_n: None,
         };
-        let turn = TurnSpec { endpointing_delay_ms: 1000, ..TurnSpec::default() };
+        let turn = TurnRules { endpointing_delay_ms: 1000, ..TurnRules::default() };
         let spec = CallSpec { seed: Seed(1), turn, script: vec![rule], ..CallSpec::default() };
         let voice = Voice::from_ulaw(SPEECH);
         let mut rig = Rig::new(RigSpec {

@@ -33,7 +33,7 @@ pub(super) fn part(moments: &[TimelineEntry], window: Span) -> Vec<TimelineEntry
 }
 
 /// Messages of one side without one of the other side between.
-struct Turn {
+struct WrittenTurn {
     agent: bool,
     from: i64,
     to: i64,
@@ -47,7 +47,7 @@ pub(super) fn metrics(moments: &[TimelineEntry], fillers: &[String]) -> Metrics 
     let turns = turns(moments, fillers);
     let seconds = |samples: i64| (samples as f64 / (1000.0 * PER_MS as f64) * 1000.0).round() / 1000.0;
     let pairs = |agent: bool| {
-        let follows = move |pair: &&[Turn]| pair[1].agent == agent && pair[0].to <= pair[1].from;
+        let follows = move |pair: &&[WrittenTurn]| pair[1].agent == agent && pair[0].to <= pair[1].from;
         turns.windows(2).filter(follows)
     };
     let latency: Vec<f64> = pairs(true).map(|pair| seconds(pair[1].from - pair[0].to)).collect();
@@ -83,12 +83,12 @@ pub(super) fn metrics(moments: &[TimelineEntry], fillers: &[String]) -> Metrics 
     }
 }
 
-fn turns(moments: &[TimelineEntry], fillers: &[String]) -> Vec<Turn> {
-    let mut turns: Vec<Turn> = Vec::new();
+fn turns(moments: &[TimelineEntry], fillers: &[String]) -> Vec<WrittenTurn> {
+    let mut turns: Vec<WrittenTurn> = Vec::new();
     let messages = moments.iter().filter_map(|moment| Some((moment.sample, message(moment)?)));
     for (at, (agent, text)) in messages {
         if turns.last().is_none_or(|last| last.agent != agent) {
-            turns.push(Turn { agent, from: at, to: at, meant: None, words: 0 });
+            turns.push(WrittenTurn { agent, from: at, to: at, meant: None, words: 0 });
         }
         let Some(turn) = turns.last_mut() else { continue };
         turn.to = at;

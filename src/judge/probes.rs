@@ -8,12 +8,12 @@ use super::reading::{Said, speech_end, speech_start};
 /// Returns every probe that was heard, with the time in which it was; one that runs at the end sounds until then.
 pub(super) fn probes(moments: &[TimelineEntry], end: i64) -> Vec<Probe> {
     let mut probes = Vec::new();
-    for (at, told) in moments.iter().enumerate() {
-        let EventKind::Probe { kind } = *told.reading() else { continue };
+    for (at, probe_event) in moments.iter().enumerate() {
+        let EventKind::Probe { kind } = *probe_event.reading() else { continue };
         // Before the next one; moments of one sample may stand in any order.
         let is_probe = |moment: &&TimelineEntry| matches!(moment.reading(), EventKind::Probe { .. });
         let next = moments[at + 1..].iter().find(is_probe).map_or(i64::MAX, |next| next.sample);
-        let mut within = moments.iter().filter(|moment| (told.sample..next).contains(&moment.sample));
+        let mut within = moments.iter().filter(|moment| (probe_event.sample..next).contains(&moment.sample));
         let sound = |said: Option<Said<'_>>| said.filter(Said::is_sound).map(|said| said.at);
         let Some(from) = within.find_map(|moment| sound(speech_start(moment))) else { continue };
         let to = within.find_map(|moment| sound(speech_end(moment))).unwrap_or(end);
@@ -34,7 +34,7 @@ mod tests {
         let probe = |seq: i64, sample: i64| json!({ "seq": seq, "sample": sample, "event": "probe", "side": "dh", "data": { "kind": "backchannel" } });
         let sound = |seq: i64, sample: i64, event: &str| json!({ "seq": seq, "sample": sample, "event": event, "side": "dh", "data": { "kind": "probe", "utterance_id": seq } });
         let (start, end) = ("speech.started", "speech.ended");
-        for (told, expect) in [
+        for (lines, expect) in [
             (json!([probe(0, 100), sound(1, 100, start), sound(2, 500, end)]), vec![(100, 500)]),
             (json!([sound(0, 100, start), probe(1, 100), sound(2, 500, end)]), vec![(100, 500)]),
             (json!([probe(0, 100), sound(1, 260, start), sound(2, 500, end)]), vec![(260, 500)]),
@@ -44,8 +44,8 @@ mod tests {
             (json!([probe(0, 100)]), vec![]),
         ] {
             let found: Vec<(i64, i64)> =
-                probes(&moments(&told), 9000).iter().map(|probe| (probe.span.from, probe.span.to)).collect();
-            assert_eq!(found, expect, "{told}");
+                probes(&moments(&lines), 9000).iter().map(|probe| (probe.span.from, probe.span.to)).collect();
+            assert_eq!(found, expect, "{lines}");
         }
     }
 }

@@ -17,7 +17,7 @@ const TASK: &str = "You judge how well a voice agent pronounces its words. Attac
 
 /// Score of the agent's pronunciation, with its reason.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pronunciation {
+pub(crate) struct Pronunciation {
     /// Score from 0 (worst) to 100.
     pub score: f64,
     /// Reason for the score.
@@ -28,7 +28,7 @@ pub struct Pronunciation {
 ///
 /// # Errors
 /// Why it is not judged, as `not_evaluated_reason` says it.
-pub async fn judge_pronunciation(material: Material<'_>, ear: Ear<'_>) -> Result<Pronunciation, String> {
+pub(crate) async fn judge_pronunciation(material: Material<'_>, ear: Ear<'_>) -> Result<Pronunciation, String> {
     let all = (i64::MIN, i64::MAX);
     let mut request = question(TASK.to_owned(), conversation_text(material), 0.0);
     // Models that hear refuse to be held to a form of answer.

@@ -5,9 +5,9 @@ use ringer_media::frame::{PER_MS, Sample};
 
 /// A turn of the agent, spoken or written.
 #[derive(Copy, Clone)]
-pub(super) struct Turn<'e> {
+pub(super) struct AgentTurn<'e> {
     /// Position at which its end was told.
-    pub told: Sample,
+    pub reported_at: Sample,
     /// Words of the turn; empty when none are known.
     pub text: &'e str,
     /// Position of the first sample.
@@ -28,17 +28,17 @@ pub(super) struct Turn<'e> {
     pub reported: bool,
 }
 
-impl Turn<'_> {
+impl AgentTurn<'_> {
     /// True when words of it were not heard.
-    pub fn lacks_words(&self) -> bool {
+    pub(crate) fn lacks_words(&self) -> bool {
         self.missing.is_some()
     }
 }
 
 /// Returns the turn of the agent that an event tells of.
-pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
-    let none = Turn {
-        told: event.sample,
+pub(super) fn turn(event: &Event) -> Option<AgentTurn<'_>> {
+    let none = AgentTurn {
+        reported_at: event.sample,
         text: "",
         from: event.sample,
         end: event.sample,
@@ -51,7 +51,7 @@ pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
     };
     match event.reading() {
         EventKind::TurnEnded { text, from_sample, end_sample, confidence, words, missing, late, reported, .. } => {
-            Some(Turn {
+            Some(AgentTurn {
                 text,
                 from: *from_sample,
                 end: *end_sample,
@@ -64,14 +64,14 @@ pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
             })
         }
         EventKind::TurnWritten { text, from_sample, end_sample, .. } => {
-            Some(Turn { text, from: *from_sample, end: *end_sample, written: true, ..none })
+            Some(AgentTurn { text, from: *from_sample, end: *end_sample, written: true, ..none })
         }
         _ => None,
     }
 }
 
 /// Returns the turns of the agent, in order.
-pub(super) fn turns(moments: &[TimelineEntry]) -> impl Iterator<Item = Turn<'_>> {
+pub(super) fn turns(moments: &[TimelineEntry]) -> impl Iterator<Item = AgentTurn<'_>> {
     moments.iter().filter_map(|moment| turn(moment))
 }
 
@@ -96,13 +96,13 @@ pub(super) struct Said<'e> {
 
 impl Said<'_> {
     /// Returns the beginning of the utterance that ends here.
-    pub fn beginning<'m>(&self, moments: &'m [TimelineEntry]) -> Option<Said<'m>> {
+    pub(crate) fn beginning<'m>(&self, moments: &'m [TimelineEntry]) -> Option<Said<'m>> {
         let id = self.id?;
         moments.iter().filter_map(|moment| speech_start(moment)).find(|start| start.id == Some(id))
     }
 
     /// True for the sound of a probe, which is no turn.
-    pub fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         self.kind == Kind::Probe
     }
 }
@@ -139,9 +139,9 @@ fn utterance_number(id: u32) -> Option<u32> {
     Some(id).filter(|id| *id != NO_UTTERANCE)
 }
 
-/// A key that one side pressed.
+/// A digit that one side pressed.
 #[derive(Copy, Clone)]
-pub(super) struct Key {
+pub(super) struct PressedDigit {
     /// True if the Digital Human pressed it.
     pub sent: bool,
     /// Position of its onset.
@@ -152,14 +152,14 @@ pub(super) struct Key {
     pub duration_ms: i64,
 }
 
-/// Returns the key that an event tells of.
-pub(super) fn key(event: &Event) -> Option<Key> {
+/// Returns the digit that an event tells of.
+pub(super) fn pressed_digit(event: &Event) -> Option<PressedDigit> {
     let (sent, digit, duration_ms) = match event.reading() {
         EventKind::DtmfSent { digit, duration_ms, .. } => (true, *digit, *duration_ms),
         EventKind::DtmfReceived { digit, duration_ms, .. } => (false, *digit, *duration_ms),
         _ => return None,
     };
-    Some(Key { sent, at: event.sample, digit, duration_ms: duration_ms.into() })
+    Some(PressedDigit { sent, at: event.sample, digit, duration_ms: duration_ms.into() })
 }
 
 /// Returns the positions at which the Digital Human cut into the agent's words; true where the agent fell silent for
@@ -173,8 +173,8 @@ pub(super) fn own_cuts(moments: &[TimelineEntry]) -> impl Iterator<Item = (Sampl
 
 /// Returns the position from which the agent could speak: the one that the call tells, else connect.
 pub(super) fn ready(moments: &[TimelineEntry]) -> Sample {
-    let told = moments.iter().filter(|moment| matches!(moment.reading(), EventKind::Ready));
-    told.map(|moment| moment.sample.min(0)).max().unwrap_or(0)
+    let events = moments.iter().filter(|moment| matches!(moment.reading(), EventKind::Ready));
+    events.map(|moment| moment.sample.min(0)).max().unwrap_or(0)
 }
 
 /// Returns the milliseconds from dialling to the moment from which the agent could speak; `None` where nothing was

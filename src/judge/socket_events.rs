@@ -17,7 +17,7 @@ pub fn audio_not_played_ms(timeline: &[TimelineEntry]) -> Option<u64> {
 /// Returns the data of the first event of this name.
 fn find<'t>(timeline: &'t [TimelineEntry], wanted: &str) -> Option<&'t Value> {
     timeline.iter().find_map(|entry| match entry.reading() {
-        EventKind::Channel(told) => match &**told {
+        EventKind::Channel(channel_event) => match &**channel_event {
             ChannelEvent::Other { name, data } if name == wanted => Some(data),
             _ => None,
         },

@@ -18,13 +18,13 @@ const TASK: &str = "You are given the outcome of a test run: how many conversati
 ///
 /// # Errors
 /// Why there is no summary, for a person.
-pub async fn sum_up(told: String, model: &dyn LanguageModel) -> Result<String, String> {
+pub async fn sum_up(conversations: String, model: &dyn LanguageModel) -> Result<String, String> {
     let read = |answer: &ringer_model::Object| {
         let text = answer.get("summary").and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
         let text = text.ok_or_else(|| Wrong::Form("summary must be a text".into()))?;
         Ok(text.chars().take(CHARS_MOST).collect())
     };
-    ask(model, question(TASK.to_owned(), told, 0.0), read).await.map_err(unread)
+    ask(model, question(TASK.to_owned(), conversations, 0.0), read).await.map_err(unread)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use ringer_media::call::{EventKind, Kind, TimelineEntry, Word as Heard};
 use ringer_model::digital_human::Role;
 use ringer_model::transcript::{EntrySource, TextMissing, Transcript, TranscriptEntry, Word};
 
-use super::reading::{self, Said, Turn, key, own_cuts, speech_end, turn, whole_ms};
+use super::reading::{self, AgentTurn, Said, own_cuts, pressed_digit, speech_end, turn, whole_ms};
 use super::spoken::{self, Run};
 use super::unheard::{Unheard, recorded};
 
@@ -84,8 +84,8 @@ fn message_entry(sample: i64, text: &str, kind: Kind) -> TranscriptEntry {
 
 /// Returns one turn of the agent, in parts. One whose words are not known is an entry without words; of one whose words
 /// are known in part, the last entry says so.
-fn agent_entries(turn: &Turn<'_>, moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
-    let Turn { text, from, end: to, .. } = *turn;
+fn agent_entries(turn: &AgentTurn<'_>, moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
+    let AgentTurn { text, from, end: to, .. } = *turn;
     if turn.written {
         let written =
             TranscriptEntry::of(Role::Agent, from / PER_MS, from / PER_MS, text.to_owned(), EntrySource::Message);
@@ -138,16 +138,18 @@ fn key_entries(moments: &[TimelineEntry], speaker: Role, source: EntrySource) ->
         if let EventKind::ScriptedResponse { response_type, .. } = moment.reading() {
             asked = (response_type == "dtmf").then_some(from);
         }
-        let Some(key) = key(moment).filter(|key| key.sent == (speaker == Role::User)) else { continue };
-        let to = from + key.duration_ms;
+        let Some(pressed) = pressed_digit(moment).filter(|pressed| pressed.sent == (speaker == Role::User)) else {
+            continue;
+        };
+        let to = from + pressed.duration_ms;
         let scripted = speaker == Role::User && asked.is_some_and(|last| from - last < DIGITS_GAP_MS);
         asked = scripted.then_some(to);
         match runs.last_mut().filter(|run| run.3 == scripted) {
             Some((_, last, digits, _)) if from - *last < DIGITS_GAP_MS => {
-                digits.push(key.digit);
+                digits.push(pressed.digit);
                 *last = to;
             }
-            _ => runs.push((from, to, key.digit.to_string(), scripted)),
+            _ => runs.push((from, to, pressed.digit.to_string(), scripted)),
         }
     }
     let entry = |(from, to, digits, scripted)| TranscriptEntry {

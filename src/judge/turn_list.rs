@@ -2,7 +2,7 @@
 
 use ringer_media::call::{EventKind, Side, TimelineEntry};
 use ringer_media::frame::{PER_MS, Sample};
-use ringer_media::measure::{self as media, Span, Turn};
+use ringer_media::measure::{self as media, Span, SpokenTurn};
 use ringer_model::digital_human::Role;
 use ringer_model::transcript::{TextMissing, TranscriptEntry, Word};
 use schemars::JsonSchema;
@@ -62,7 +62,7 @@ pub fn turn_list(moments: &[TimelineEntry], facts: &Facts, entries: &[Transcript
         return entries.iter().zip(0..).map(|(entry, index)| written_turn(entry, index)).collect();
     }
     let turns = media::turns(&conversation(moments, facts));
-    let measured: Vec<(&Turn, &Turn)> =
+    let measured: Vec<(&SpokenTurn, &SpokenTurn)> =
         [Side::Agent, Side::Dh].into_iter().flat_map(|side| media::turns_after(&turns, side)).collect();
     let cuts: Vec<TurnOverlap> = moments.iter().filter_map(overlap).collect();
     let mut list: Vec<TurnItem> = turns.iter().zip(0..).map(|(turn, index)| item(turn, index)).collect();
@@ -70,7 +70,7 @@ pub fn turn_list(moments: &[TimelineEntry], facts: &Facts, entries: &[Transcript
         let asked = measured.iter().find(|(own, _)| std::ptr::eq(*own, turn)).map(|(_, asked)| *asked);
         let item = &mut list[at];
         item.latency_ms = asked.map(|asked| ms(turn.from() - asked.to()));
-        item.latency_from_sample = asked.map(Turn::to);
+        item.latency_from_sample = asked.map(SpokenTurn::to);
         item.latency_from_turn =
             asked.and_then(|asked| turns.iter().position(|one| std::ptr::eq(one, asked))).map(|at| at as i64);
         let others = turns.iter().filter(|other| other.side != turn.side);
@@ -107,7 +107,7 @@ fn give_words(list: &mut [TurnItem], entry: &TranscriptEntry) {
     item.interrupted |= entry.interrupted;
 }
 
-fn item(turn: &Turn, index: i64) -> TurnItem {
+fn item(turn: &SpokenTurn, index: i64) -> TurnItem {
     TurnItem {
         index,
         speaker: role(turn.side),

@@ -5,7 +5,7 @@ use ringer_media::call::{Kind, TimelineEntry};
 use ringer_model::digital_human::Role;
 use ringer_model::transcript::{NOT_UNDERSTOOD, TranscriptEntry};
 
-use super::reading::{self, Said, Turn};
+use super::reading::{self, AgentTurn, Said};
 
 /// Samples in a millisecond.
 const PER_MS: i64 = 16;
@@ -93,7 +93,7 @@ pub(super) fn told(turns: &[Unheard]) -> Option<String> {
     }
 }
 
-fn of_agent(turn: Turn<'_>) -> Option<Unheard> {
+fn of_agent(turn: AgentTurn<'_>) -> Option<Unheard> {
     let lack = match (turn.lacks_words(), turn.text.is_empty()) {
         (true, true) => Lack::Words,
         (true, false) => Lack::Rest,

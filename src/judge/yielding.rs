@@ -31,8 +31,8 @@ pub struct OpenMetric {
 /// True for the agent's own message that its words were cut off: it took audio back that was not played yet, or says
 /// so.
 pub(super) fn tells_cut(moment: &TimelineEntry) -> bool {
-    let EventKind::Channel(told) = moment.reading() else { return false };
-    match &**told {
+    let EventKind::Channel(event) = moment.reading() else { return false };
+    match &**event {
         ChannelEvent::Cleared { dropped_ms } => *dropped_ms > 0,
         ChannelEvent::Other { name, .. } => name == "agent_interrupted",
         _ => false,

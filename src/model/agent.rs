@@ -34,6 +34,14 @@ words! {
     }
 }
 
+impl ConnectionType {
+    /// True for a platform whose agents are reached by an adapter of the settings.
+    pub fn is_by_adapter(self) -> bool {
+        use ConnectionType::{P3, P4, P5, P6, P7, P8, P9, P10, P11};
+        matches!(self, P3 | P4 | P5 | P6 | P7 | P8 | P9 | P10 | P11)
+    }
+}
+
 words! {
     /// The platform that the agent's definition comes from.
     Provider {
@@ -130,10 +138,10 @@ pub struct AgentSpec {
     /// True: the HTTP answer to a posted message is the agent's reply.
     #[serde(default)]
     pub http_webhook_sync_reply: bool,
-    /// Speech vendor; free text.
+    /// Speech vendor of the agent: a label only, free text.
     #[serde(default)]
     pub voice_provider: Option<String>,
-    /// Handle on that vendor; free text.
+    /// Handle on the speech vendor: a label only, free text.
     #[serde(default)]
     pub provider_id: Option<String>,
     /// Address that a Digital Human writes to.
@@ -148,16 +156,19 @@ pub struct AgentSpec {
     /// True: no run of this agent can be queued.
     #[serde(default)]
     pub simulations_disabled: bool,
-    /// Free object, stored as given and not used.
+    /// Graph of a conversation, as a scenario's definition: generation plays it where a request names no scenario, or
+    /// the scenario `agent`. Stored as given; a save names in `warning` what it holds besides.
     #[serde(default)]
     pub workflow: Option<Object>,
     /// Type of the connection to the agent; absent: inferred from the other fields.
     #[serde(default)]
     pub connection_type: Option<ConnectionType>,
-    /// Platform of the agent's definition; P3 when the connection is P3, else CUSTOM.
+    /// Platform of the agent's definition; P3 when the connection is P3, else CUSTOM. An OUTBOUND agent of P4 has the
+    /// first word; in all else it is a label only.
     #[serde(default)]
     pub provider: Option<Provider>,
-    /// Free object, stored as given and not used.
+    /// Attacks of `red_teaming`: `vector_ids` that are used, `intents` of the attackers and vectors to `exclude`, each
+    /// a list of texts. Stored as given; a save names in `warning` what it holds besides.
     #[serde(default)]
     pub red_team_profile: Option<Object>,
     /// Stored as given; `emails` and `webhook_url` are used.
@@ -273,7 +284,12 @@ impl Default for AgentSpec {
 impl AgentSpec {
     /// True if conversations with the agent are written, and held by this engine.
     pub fn is_written(&self) -> bool {
-        self.mode == AgentMode::Text && self.connection().is_some()
+        (self.mode == AgentMode::Text && self.connection().is_some()) || self.is_email()
+    }
+
+    /// True if conversations with the agent use mail.
+    pub fn is_email(&self) -> bool {
+        self.mode == AgentMode::Email && self.connection() == Some(ConnectionType::Email)
     }
 
     /// True if conversations with the agent use text messages (SMS).
@@ -284,7 +300,8 @@ impl AgentSpec {
     /// True if the agent is asked over HTTP and answers in text.
     pub fn is_http_text(&self) -> bool {
         use ConnectionType as C;
-        let over_http = matches!(self.connection(), Some(C::HttpWebhook | C::P8 | C::P11 | C::P12));
+        let over_http =
+            matches!(self.connection(), Some(C::HttpWebhook | C::P6 | C::P7 | C::P8 | C::P10 | C::P11 | C::P12));
         self.mode == AgentMode::Text && over_http
     }
 
@@ -298,6 +315,23 @@ impl AgentSpec {
         self.connection() == Some(ConnectionType::WebSocket)
     }
 
+    /// True if the agent is on a platform that an adapter speaks with. It calls over SIP.
+    pub fn is_on_platform(&self) -> bool {
+        self.connection().is_some_and(ConnectionType::is_by_adapter)
+    }
+
+    /// True if calls of the agent come in over SIP.
+    pub fn calls_by_sip(&self) -> bool {
+        let by_sip = self.is_over_sip() || self.is_on_platform() || self.connection().is_none();
+        self.mode == AgentMode::Voice && by_sip
+    }
+
+    /// True if the platform of the agent is to be asked for its calls: nobody else is.
+    pub fn is_placed_by_platform(&self) -> bool {
+        let is_wanted = self.enable_outbound_call_auto_start == Some(true);
+        is_wanted && self.is_on_platform() && self.outbound_trigger_webhook_url.is_none()
+    }
+
     /// True if the agent makes contact: a journey's step decides, else the type of the agent.
     pub fn is_caller(&self, step: Option<&JourneyStep>) -> bool {
         match step {
@@ -309,7 +343,8 @@ impl AgentSpec {
     /// True if a call of the agent is awaited, by telephone or over a WebSocket.
     pub fn is_awaited(&self, step: Option<&JourneyStep>) -> bool {
         let speaks = step.is_none_or(|step| step.modality == Modality::Voice);
-        (self.is_over_sip() || self.is_over_websocket()) && speaks && self.is_caller(step)
+        let can_call = self.is_over_sip() || self.is_over_websocket() || self.is_on_platform();
+        can_call && self.mode == AgentMode::Voice && speaks && self.is_caller(step)
     }
 
     /// Fields that hold URLs to which requests are sent; a dot leads into an object.
@@ -361,10 +396,11 @@ impl AgentSpec {
         if self.dynamic_sip_webhook_url.is_some() {
             return Some(ConnectionType::Sip);
         }
-        self.connection_type.or_else(|| self.inferred_connection())
+        self.connection_type.or_else(|| self.set_connections().next())
     }
 
-    fn inferred_connection(&self) -> Option<ConnectionType> {
+    /// Returns the connections that have settings, in the order in which one is inferred.
+    pub(crate) fn set_connections(&self) -> impl Iterator<Item = ConnectionType> {
         let given = [
             (self.sip_uri.is_some(), ConnectionType::Sip),
             (self.websocket_url.is_some(), ConnectionType::WebSocket),
@@ -382,10 +418,10 @@ impl AgentSpec {
             (self.p12_base_url.is_some(), ConnectionType::P12),
             (self.http_webhook.is_some(), ConnectionType::HttpWebhook),
             (self.mode == AgentMode::Email, ConnectionType::Email),
-            (self.phone_number.is_some() && self.mode == AgentMode::Voice, ConnectionType::Phone),
+            (self.phone_number.is_some() && self.mode != AgentMode::Text, ConnectionType::Phone),
             (self.phone_number.is_some() && self.mode == AgentMode::Text, ConnectionType::Sms),
         ];
-        given.into_iter().find(|(set, _)| *set).map(|(_, kind)| kind)
+        given.into_iter().filter(|(set, _)| *set).map(|(_, kind)| kind)
     }
 
     /// Returns the given platform, else P3 for P3 connections, else CUSTOM.
@@ -410,6 +446,9 @@ pub struct AgentDoc {
     /// Token of the P11 answers' address, made on creation.
     #[serde(default)]
     pub inbound_token: Option<String>,
+    /// Highest number of a version that was deleted, which no other version gets; 0: none was.
+    #[serde(default)]
+    pub deleted_version: i64,
 }
 
 /// An agent, as the API returns it.
@@ -442,11 +481,11 @@ pub struct AgentRecord {
     pub created_at: Timestamp,
     /// Time of the last change; at first that of the creation.
     pub updated_at: Option<Timestamp>,
-    /// Always null: keys, not users, write.
+    /// User who made it, else the API key; null: it is not known.
     pub created_by: Option<Uuid>,
-    /// Always null: keys, not users, write.
+    /// User who made the last change, else the API key; null: it is not known.
     pub updated_by: Option<Uuid>,
-    /// API key that made the last change.
+    /// User who made the last change, else the API key.
     pub updated_by_api_key: Option<Uuid>,
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
 
 use super::Object;
@@ -142,6 +142,40 @@ pub struct LabelDoc {
     pub agent_id: i64,
     /// Text of the label, unique in the agent.
     pub label_text: String,
+    /// Colour in which the label is shown; null: none was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<LabelColor>,
+}
+
+/// A colour: `#` and two hexadecimal digits each for red, green and blue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LabelColor(pub String);
+
+impl LabelColor {
+    /// Expression that a colour matches.
+    const PATTERN: &str = "^#[0-9A-Fa-f]{6}$";
+
+    /// Reads a colour; `None`: the text is none.
+    pub fn parse(text: &str) -> Option<LabelColor> {
+        let digits = text.strip_prefix('#')?;
+        let fits = digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        fits.then(|| LabelColor(text.to_owned()))
+    }
+}
+
+impl JsonSchema for LabelColor {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "LabelColor".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": LabelColor::PATTERN })
+    }
 }
 
 /// The writable fields of a label.
@@ -149,6 +183,25 @@ pub struct LabelDoc {
 pub struct LabelSpec {
     /// Text of the label, 1 to 64 characters, unique in the agent.
     pub label_text: LabelText,
+    /// Colour in which the label is shown, `#RRGGBB`; null or absent: none.
+    #[serde(default)]
+    pub color: Option<LabelColor>,
+}
+
+/// A change of a label.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+pub struct LabelChange {
+    /// Text of the label from now on, 1 to 64 characters, unique in the agent.
+    pub label_text: LabelText,
+    /// Colour in which the label is shown, `#RRGGBB`; null: none; absent: unchanged.
+    #[serde(default, deserialize_with = "some_color")]
+    #[schemars(with = "Option<LabelColor>")]
+    pub color: Option<Option<LabelColor>>,
+}
+
+/// Reads a value that was given, and may be null.
+fn some_color<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<LabelColor>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 /// A label, as the API returns it.
@@ -168,6 +221,6 @@ pub struct LabelRecord {
     pub prompt_id: Option<Uuid>,
     /// Always null; kept for compatibility.
     pub knowledge_base_id: Option<Uuid>,
-    /// Always null: labels have no colour.
-    pub color: Option<String>,
+    /// Colour in which the label is shown, `#RRGGBB`; null: none was chosen.
+    pub color: Option<LabelColor>,
 }

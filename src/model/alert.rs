@@ -170,7 +170,7 @@ pub struct AlertRecord {
     pub last_triggered_at: Option<Timestamp>,
     /// Number of times that it triggered.
     pub trigger_count: i64,
-    /// Always null: keys, not users, write.
+    /// User who made it, else the API key; null: it is not known.
     pub created_by: Option<Uuid>,
     /// True: the rule examines conversations of every agent.
     pub applies_to_all_agents: bool,

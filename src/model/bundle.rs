@@ -14,7 +14,7 @@ words! {
 /// Content of a push or a pull. Each entity has the fields that it is created with, and `svc_as_code_id`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bundle {
-    /// Exactly one agent in a push.
+    /// Exactly one agent in a push. `label_colors` of it is an object of label texts, each with its colour or null.
     pub agents: Vec<Object>,
     /// Exactly one simulation in a push; its `agent` is the agent's svc_as_code_id.
     pub simulations: Vec<Object>,

@@ -201,6 +201,36 @@ pub struct UpdateLogSpec {
     pub reevaluate: bool,
 }
 
+/// Word that was recognized in a recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecognizedWord {
+    /// Text of the word.
+    pub text: String,
+    /// Start in milliseconds from the start of the recording.
+    pub start_offset_ms: i64,
+    /// End in milliseconds from the start of the recording.
+    pub end_offset_ms: i64,
+    /// Confidence of the recognizer, from 0 to 1; null when it tells none.
+    pub confidence: Option<f32>,
+}
+
+/// Stretch of speech in a recording, as the recognizer heard it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecognizedSpeech {
+    /// Side that speaks; AGENT where the recording has one channel for both.
+    pub speaker: Role,
+    /// Start of the speech in milliseconds from the start of the recording.
+    pub start_offset_ms: i64,
+    /// End of the speech in milliseconds from the start of the recording.
+    pub end_offset_ms: i64,
+    /// Recognized text; empty: it was not understood.
+    pub text: String,
+    /// Confidence of the recognizer in the text, from 0 to 1; null when it tells none.
+    pub confidence: Option<f32>,
+    /// Words in order, where the recognizer tells their times and nothing private is redacted.
+    pub words: Vec<RecognizedWord>,
+}
+
 /// A call log as stored. The recording is a file outside the database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallLogDoc {
@@ -228,6 +258,12 @@ pub struct CallLogDoc {
     /// True: private data is not yet redacted, so that tool calls and notes are hidden.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
+    /// Speech that was recognized in the recording; null: it was not transcribed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recognized: Option<Vec<RecognizedSpeech>>,
+    /// True: its minutes are counted.
+    #[serde(default)]
+    pub is_counted: bool,
 }
 
 /// A call log, as the API returns it.
@@ -277,4 +313,6 @@ pub struct CallLogRecord {
     pub metrics: Vec<MetricValue>,
     /// Material that was missing, in words; null: none.
     pub error_message: Option<String>,
+    /// Speech that Ringer recognized in the recording, apart from what was posted; null: it was not transcribed.
+    pub recognized: Option<Vec<RecognizedSpeech>>,
 }

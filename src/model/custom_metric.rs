@@ -57,10 +57,10 @@ pub struct CustomMetricSpec {
     /// Replaces the built-in prompt of the judge.
     #[serde(default)]
     pub prompt: Option<String>,
-    /// Short text for the reader.
+    /// Short text for the reader: a label only, which no judge is told.
     #[serde(default)]
     pub summary: Option<String>,
-    /// Free text to group metrics by.
+    /// Free text to group metrics by, and to list them by.
     #[serde(default)]
     pub category: Option<String>,
     /// Guidance for the judge on how to score.
@@ -73,7 +73,7 @@ pub struct CustomMetricSpec {
     /// Agents whose conversations are judged.
     #[serde(default)]
     pub agent_ids: Vec<i64>,
-    /// Origin of the metric; default custom.
+    /// Origin of the metric: a label only; default custom.
     #[serde(default)]
     pub metric_type: MetricType,
     /// Method of judging; absent: deterministic for tool_call, else llm_judge.
@@ -85,7 +85,7 @@ pub struct CustomMetricSpec {
     /// Kind of conversations that are judged.
     #[serde(default)]
     pub scope: MetricScope,
-    /// Free text about the metric's source; default custom.
+    /// Source of the metric: a label only, free text; default custom.
     #[serde(default = "custom")]
     pub source: String,
     /// Settings of the eval_method.
@@ -126,7 +126,7 @@ pub struct CustomMetricSpec {
     /// Labels of the user's choice.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Template that the metric was made from.
+    /// Template that the metric was made from: one of `GET /v1/custom-metric-templates`.
     #[serde(default)]
     pub template_id: Option<Uuid>,
     /// Stable identifier for the declarative push, which accepts uuids only; unique in the organization.
@@ -190,9 +190,9 @@ pub struct CustomMetricRecord {
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Always null: keys, not users, write.
+    /// User who made it, else the API key; null: it is not known.
     pub created_by: Option<Uuid>,
-    /// Always null: keys, not users, write.
+    /// User who made the last change, else the API key; null: it is not known.
     pub updated_by: Option<Uuid>,
 }
 

@@ -22,6 +22,16 @@ pub struct PersonaDoc {
     pub agent_id: Option<i64>,
 }
 
+/// Callers of a stored persona.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PersonaById {
+    /// Id of the customer persona.
+    pub id: Uuid,
+    /// Number of callers to make.
+    #[schemars(range(min = 1))]
+    pub num_calls: i64,
+}
+
 /// The fields of a persona that can be changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PersonaChange {

@@ -438,9 +438,10 @@ impl Default for DigitalHumanSpec {
 }
 
 impl DigitalHumanSpec {
-    /// Returns the number that it has for text messages; `None`: it has none.
-    pub fn text_number(&self) -> Option<&str> {
-        let numbers = [&self.outbound_text_number, &self.phone_number];
+    /// Returns the number that it has for text messages, in a step of its journey the step's; `None`: it has none.
+    pub fn text_number<'a>(&'a self, step: Option<&'a JourneyStep>) -> Option<&'a str> {
+        let of_step = step.map(|step| &step.phone_number).unwrap_or(&None);
+        let numbers = [of_step, &self.outbound_text_number, &self.phone_number];
         numbers.into_iter().flatten().map(String::as_str).find(|number| !number.is_empty())
     }
 
@@ -493,4 +494,7 @@ pub struct LinkedDigitalHuman {
     pub simulation_ids: Vec<i64>,
     /// First of these simulations; null: none.
     pub simulation_id: Option<i64>,
+    /// Settings that will act otherwise than they say, as told when it is saved; absent: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }

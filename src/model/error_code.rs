@@ -75,7 +75,8 @@ macro_rules! codes {
             /// Every fault, in declared order.
             pub const ALL: &'static [PlatformFault] = &[$(PlatformFault::$fault),+];
 
-            fn of(self, platform: Platform) -> &'static str {
+            /// Returns the code of this fault of a platform.
+            pub fn of(self, platform: Platform) -> &'static str {
                 match self { $(PlatformFault::$fault => of_platform!(platform, "", $end)),+ }
             }
 

@@ -18,7 +18,7 @@ words! {
 
 words! {
     /// Verdict on an expectation, or on a step of a playback.
-    kept ExpectationStatus { Passed = "passed", Failed = "failed", Untold = "unknown", NotReached = "not_reached" } default Untold
+    kept ExpectationStatus { Passed = "passed", Failed = "failed", Undecided = "unknown", NotReached = "not_reached" } default Undecided
 }
 
 words! {
@@ -27,6 +27,7 @@ words! {
         RecognizerLate = "recognizer_late", RecognizerBusy = "recognizer_busy", RecognizerFailed = "recognizer_failed",
         SpeechUnclear = "speech_unclear", ModelFailed = "model_failed", SynthesizerFailed = "synthesizer_failed",
         VoiceSubstituted = "voice_substituted", Pacing = "pacing", Recording = "recording", RateMismatch = "rate_mismatch",
+        ReportMissing = "report_missing",
     } default Pacing
 }
 
@@ -165,6 +166,7 @@ impl FaultCode {
     pub fn reason(&self) -> String {
         match self {
             FaultCode::RateMismatch => "the sampling rate of the agent's audio is in doubt".to_owned(),
+            FaultCode::ReportMissing => "the platform's report on the tool calls did not come".to_owned(),
             code => format!("this side failed: {}", code.as_str()),
         }
     }

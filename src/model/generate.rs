@@ -8,6 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
+use super::customer::PersonaById;
 use super::digital_human::{LinkedDigitalHuman, TraitType};
 use super::id::IdString;
 use super::test_scenario::TestScenario;
@@ -173,6 +174,9 @@ pub struct GenerateSpec {
     /// Callers to make, by persona.
     #[serde(default)]
     pub customer_personas: Option<Vec<PersonaAsked>>,
+    /// Callers to make, by stored persona.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer_persona_ids: Option<Vec<PersonaById>>,
     /// Number of callers who probe rules of the agent's prompt.
     #[serde(default)]
     #[schemars(range(min = 0))]

@@ -67,6 +67,7 @@ impl<T: for<'w> From<&'w str>> Visitor<'_> for Words<T> {
 }
 
 #[cfg(test)]
+#[allow(unreachable_pub, reason = "the macro declares public enums")]
 mod tests {
     use super::*;
 

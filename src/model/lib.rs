@@ -114,6 +114,7 @@ macro_rules! words {
 }
 
 pub mod agent;
+pub mod agent_profile;
 pub mod agent_version;
 pub mod alert;
 pub mod api_key;
@@ -133,15 +134,22 @@ pub mod heard_turn;
 pub mod id;
 pub mod integration;
 pub mod issue;
+pub mod journey;
 pub mod kept;
+pub mod language_model;
 mod literal;
+pub mod mail;
 pub mod merge;
+pub mod metric_template;
+pub mod model_usage;
 pub mod monitor;
 pub mod noise;
 pub mod notification;
+pub mod organization;
 pub mod patch;
 pub mod phone_number;
 pub mod playback;
+pub mod preview;
 pub mod result;
 pub mod review;
 pub mod run;

@@ -33,7 +33,7 @@ pub struct NoiseRecord {
     pub storage_path: String,
     /// Time of its creation.
     pub created_at: Timestamp,
-    /// Always null: keys, not users, write.
+    /// User who made it, else the API key; null: it is not known.
     pub created_by: Option<Uuid>,
     /// Number of Digital Humans that use it.
     pub usage_count: i64,

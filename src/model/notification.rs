@@ -16,6 +16,7 @@ words! {
     NoticeKind {
         UptimeDown = "uptime_down", UptimeRecovered = "uptime_recovered", AlertTriggered = "alert_triggered",
         AlertResolved = "alert_resolved", RunCompleted = "run_completed", WebhookDisabled = "webhook_disabled",
+        AutosyncFailed = "autosync_failed",
     }
 }
 
@@ -50,7 +51,7 @@ pub struct Notice {
     pub links: Vec<String>,
     /// Facts of the event for programs, by name.
     pub data: Object,
-    /// Id of the monitor, alert, run or webhook: the same for what began and its end.
+    /// Id of the monitor, alert, run, webhook or agent: the same for what began and its end.
     pub subject: String,
 }
 

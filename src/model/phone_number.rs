@@ -34,9 +34,9 @@ pub struct NumberDoc {
 /// A number, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NumberRecord {
-    /// Identifier of the number; below 0 for a number of a trunk in the settings, which cannot be released.
+    /// Identifier of the number.
     pub id: i64,
-    /// Time at which it was added; the beginning of 1970 for a number of a trunk.
+    /// Time at which it was added; for a number of a trunk in the settings, the time at which it was first seen.
     pub created_at: Timestamp,
     /// The number itself, E.164.
     pub phone_number: String,
@@ -46,4 +46,6 @@ pub struct NumberRecord {
     pub price: Option<i64>,
     /// Organization that owns the number.
     pub organization_id: String,
+    /// Trunk in the settings that carries the number; null: none does, and no call can be made from it.
+    pub trunk: Option<String>,
 }

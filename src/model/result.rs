@@ -24,6 +24,7 @@ words! {
     QueueReason {
         MaxConcurrent = "max_concurrent", Sequential = "sequential", MaxCalls = "max_calls", StartRate = "start_rate",
         AddressInUse = "address_in_use", JourneyStep = "journey_step", JourneyWait = "journey_wait", Retry = "retry",
+        WorkspaceLimit = "workspace_limit", ModelBudget = "model_budget",
     }
 }
 
@@ -433,7 +434,12 @@ pub struct ResultRecord {
     /// - `address_in_use`: an address that another result uses.
     /// - `journey_step`, `journey_wait`: the step before it in its journey, or the pause after that step.
     /// - `retry`: another attempt.
+    /// - `workspace_limit`: a place among the organization's calls_at_once.
+    /// - `model_budget`: the budget of the language model that words callers.
     pub queue_reason: Option<QueueReason>,
+    /// Reason in words, where the token does not tell it all: the model of `model_budget` and its budget; null
+    /// otherwise.
+    pub queue_reason_text: Option<String>,
     /// Members of the record besides the id.
     #[serde(flatten)]
     pub body: ResultBody,

@@ -11,9 +11,10 @@ use uuid::Uuid;
 
 use super::Object;
 use super::agent::{AgentSpec, ConnectionType};
-use super::digital_human::DigitalHumanSpec;
+use super::digital_human::{DigitalHumanSpec, JourneyStep};
 use super::heard_turn::HeardTurn;
 use super::id::IdString;
+use super::model_usage::ModelUsage;
 use super::schema::telephone_number;
 use super::status::{RunOutcome, RunStatus};
 use super::time::Timestamp;
@@ -33,6 +34,9 @@ pub struct QueueSpec {
     /// Digital Humans to run; absent or []: all of the simulation.
     #[serde(default)]
     pub digital_human_ids: Option<Vec<IdString>>,
+    /// Communities whose members to run, beside the Digital Humans that are named; all are of the simulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub community_ids: Option<Vec<Uuid>>,
     /// Phone number in place of the agent's, E.164.
     #[serde(default)]
     #[schemars(extend("x-rules" = telephone_number()))]
@@ -100,11 +104,16 @@ impl QueueSpec {
         given.into_iter().find(|(is_set, _)| *is_set).map(|(_, kind)| kind)
     }
 
-    /// Returns the numbers of a conversation by text messages: the Digital Human's and the agent's.
-    pub fn text_numbers(&self, agent: &AgentSpec, human: &DigitalHumanSpec) -> [Option<String>; 2] {
+    /// Returns the numbers of a conversation by text messages: the Digital Human's, or its step's, and the agent's.
+    pub fn text_numbers(
+        &self,
+        agent: &AgentSpec,
+        human: &DigitalHumanSpec,
+        step: Option<&JourneyStep>,
+    ) -> [Option<String>; 2] {
         let agents = [&self.phone_number, &agent.phone_number];
         let agents = agents.into_iter().flatten().find(|number| !number.is_empty());
-        [human.text_number().map(str::to_owned), agents.cloned()]
+        [human.text_number(step).map(str::to_owned), agents.cloned()]
     }
 }
 
@@ -337,4 +346,6 @@ pub struct RunRecord {
     pub completed_at: Option<Timestamp>,
     /// Number of results that wait, by queue_reason.
     pub queue_reasons: BTreeMap<String, i64>,
+    /// Use of language models by its results and for its summary; null: none was asked.
+    pub usage: Option<ModelUsage>,
 }

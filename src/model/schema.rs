@@ -1,7 +1,7 @@
 //! JSON Schema (2020-12, as derived from the model's structs) compiled into a tree that `validate` walks. Compiled once
 //! at start: no reference is resolved and no expression is built while a request is read. It understands what the
-//! derive writes and marks of its own (`ALIASES`, `PATCH`, `ID`, `PLAIN`, `NUMBER_OR_UUID`, `NEEDS`, `OPEN`, `UNLESS`),
-//! not every JSON Schema.
+//! derive writes and marks of its own (`ALIASES`, `PATCH`, `ID`, `PLAIN`, `NUMBER_OR_UUID`, `NEEDS`, `OPEN`, `UNLESS`,
+//! `UNLESS_VALID`), not every JSON Schema.
 
 use std::borrow::Cow;
 
@@ -33,6 +33,8 @@ pub const NEEDS: &str = "x-needs";
 pub const OPEN: &str = "x-open";
 /// Schema key of a field that need not be there where the field of this name is given.
 pub const UNLESS: &str = "x-unless";
+/// Schema key of a field with `UNLESS`, true: the other field counts only where it holds a value of its type.
+pub const UNLESS_VALID: &str = "x-unless-valid";
 /// Schema key of a field of a request: schema keywords whose rules the service checks, for the document alone.
 pub const RULES: &str = "x-rules";
 /// Place of shared schemas in a document, a JSON pointer.
@@ -129,6 +131,8 @@ pub struct Field {
     pub needs: Vec<Need>,
     /// Name of the field beside it without which it must be present.
     pub unless: Option<String>,
+    /// True if that field counts only where it holds a value of its type.
+    pub unless_valid: bool,
     /// Constraint on its value.
     pub node: Node,
 }
@@ -279,6 +283,7 @@ impl Compiler<'_> {
                 patch: property.get(PATCH) == Some(&Value::Bool(true)),
                 needs: needs(property),
                 unless: property.get(UNLESS).and_then(Value::as_str).map(str::to_owned),
+                unless_valid: property.get(UNLESS_VALID) == Some(&Value::Bool(true)),
                 node: self.node(property, depth + 1),
             });
         }

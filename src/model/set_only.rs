@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 ///
 /// # Errors
 /// When `record` is not JSON.
-pub fn set_only<T: Serialize, S: Serializer>(record: &T, to: S) -> std::result::Result<S::Ok, S::Error> {
+pub(crate) fn set_only<T: Serialize, S: Serializer>(record: &T, to: S) -> std::result::Result<S::Ok, S::Error> {
     let text = RefCell::default();
     let members = Members { text: &text, depth: 0, member: 0 };
     record.serialize(&mut serde_json::Serializer::with_formatter(Text(&text), members)).map_err(S::Error::custom)?;

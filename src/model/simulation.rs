@@ -151,6 +151,9 @@ pub struct SimulationSpec {
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub runs_per_digital_human: Option<i64>,
+    /// Run of this simulation that later ones are compared with; null: none.
+    #[serde(default)]
+    pub baseline_run_id: Option<i64>,
     /// True: incoming calls to always-on Digital Humans make results of this simulation.
     #[serde(default)]
     pub always_on: bool,
@@ -220,6 +223,7 @@ impl SimulationSpec {
             outcome_failing_threshold: self.outcome_failing_threshold,
             outcome_passing_threshold: self.outcome_passing_threshold,
             runs_per_digital_human: self.runs_per_digital_human,
+            baseline_run_id: self.baseline_run_id,
             custom_error_enabled: self.custom_error_enabled,
             custom_error_prompt: self.custom_error_prompt.clone(),
             enable_rerun_failed_test_results: self.enable_rerun_failed_test_results,
@@ -245,6 +249,7 @@ pub struct SimulationSettings {
     pub outcome_failing_threshold: Option<i64>,
     pub outcome_passing_threshold: Option<i64>,
     pub runs_per_digital_human: Option<i64>,
+    pub baseline_run_id: Option<i64>,
     pub custom_error_enabled: bool,
     pub custom_error_prompt: Option<String>,
     pub enable_rerun_failed_test_results: bool,
@@ -288,9 +293,9 @@ pub struct SimulationRecord {
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Always null: keys, not users, write.
+    /// User who made it, else the API key; null: it is not known.
     pub created_by: Option<Uuid>,
-    /// Always null: keys, not users, write.
+    /// User who made the last change, else the API key; null: it is not known.
     pub updated_by: Option<Uuid>,
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
+use super::customer::PersonaById;
 use super::digital_human::{ExpectedToolCall, Language, Trait, TraitType, TranscriptLine};
 use super::id::IdString;
 
@@ -246,6 +247,9 @@ pub struct ScenariosAsked {
     /// Traits of which every scenario has a value.
     #[serde(default)]
     pub customer_traits: Option<Vec<TraitWanted>>,
+    /// Further scenarios to make, by stored persona.
+    #[serde(default, rename = "customer_persona_ids")]
+    pub customer_persona_ids: Option<Vec<PersonaById>>,
 }
 
 /// Request for scenarios with another goal.

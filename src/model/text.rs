@@ -17,11 +17,25 @@ pub fn same_number(one: &str, other: &str) -> bool {
     digits(one) == digits(other)
 }
 
+/// Start of the addresses of conversations between two numbers. No user part of a call has a blank.
+const PAIR: &str = "texts: ";
+
 /// Returns the address that reserves two numbers, the Digital Human's and the agent's, for one conversation. The blank
 /// in it keeps calls from reaching it.
 pub fn pair_address(numbers: [&str; 2]) -> String {
     let [own, agent] = numbers.map(digits);
-    format!("texts: {own} {agent}")
+    format!("{PAIR}{own} {agent}")
+}
+
+/// True for the address of the conversations between two numbers.
+pub fn is_pair(address: &str) -> bool {
+    address.starts_with(PAIR)
+}
+
+/// Returns the address of a conversation under the name that the platform of its agent gave it. The blank in it keeps
+/// calls from reaching it.
+pub fn conversation_address(agent_id: i64, conversation: &str) -> String {
+    format!("posts: {agent_id} {conversation}")
 }
 
 fn digits(number: &str) -> String {
@@ -121,7 +135,7 @@ impl Inbox {
 
 /// Request for one turn of a Digital Human.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-pub struct TurnSpec {
+pub struct TextTurnRequest {
     /// Key of the conversation, chosen by the caller.
     #[schemars(extend("x-aliases" = ["conversation_key"]))]
     pub redis_key: String,
@@ -142,7 +156,7 @@ fn frames() -> String {
 /// Turn of a Digital Human.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Turn {
+pub enum TextTurn {
     /// Answer with the words as one member.
     Text {
         /// Words of the Digital Human; empty: it is silent.
@@ -167,12 +181,12 @@ pub struct Frame {
     pub end_conversation: bool,
 }
 
-impl Turn {
+impl TextTurn {
     /// Returns the turn in the form that was asked for.
-    pub fn of(format: &str, text: String, end_conversation: bool) -> Turn {
+    pub fn of(format: &str, text: String, end_conversation: bool) -> TextTurn {
         match format {
-            "text" => Turn::Text { response: text },
-            _ => Turn::Frame { kind: "text".to_owned(), data: Frame { text, end_conversation } },
+            "text" => TextTurn::Text { response: text },
+            _ => TextTurn::Frame { kind: "text".to_owned(), data: Frame { text, end_conversation } },
         }
     }
 }
@@ -196,6 +210,9 @@ pub struct TextQueueSpec {
     /// Digital Humans to run; absent or []: all of the simulation.
     #[serde(default)]
     pub digital_human_ids: Option<Vec<IdString>>,
+    /// Communities whose members to run, beside the Digital Humans that are named; all are of the simulation.
+    #[serde(default)]
+    pub community_ids: Option<Vec<Uuid>>,
     /// Results per Digital Human; absent: the simulation's, then 1.
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0))]
@@ -211,6 +228,7 @@ impl TextQueueSpec {
             agent_version_id: self.agent_version_id.map(named),
             prompt_id: self.prompt_id.map(named),
             digital_human_ids: self.digital_human_ids,
+            community_ids: self.community_ids,
             runs_per_digital_human: self.runs_per_digital_human,
             ..QueueSpec::default()
         }

@@ -93,9 +93,9 @@ pub fn error_of(output: &Value) -> Option<(Option<String>, String)> {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let told = error.filter(|error| **error != Value::Bool(true)).map(text);
-    let told = told.or_else(|| members.get("message").or(members.get("detail")).and_then(word));
-    Some((code, told.unwrap_or_else(|| "no success".to_owned())))
+    let document = error.filter(|error| **error != Value::Bool(true)).map(text);
+    let found = document.or_else(|| members.get("message").or(members.get("detail")).and_then(word));
+    Some((code, found.unwrap_or_else(|| "no success".to_owned())))
 }
 
 fn is_said(error: &Value) -> bool {

@@ -187,7 +187,10 @@ impl<'s> Walk<'s> {
         let needed = std::mem::take(&mut self.needed);
         for field in fields {
             let given = find_field(field, json);
-            let stands_alone = |other: &String| matches!(json.get(other), None | Some(Json::Null));
+            let stands_alone = |other: &String| match json.get(other) {
+                None | Some(Json::Null) => true,
+                Some(value) => field.unless_valid && !takes(fields, other, value),
+            };
             let required = field.required || field.unless.as_ref().is_some_and(stands_alone);
             let stands = |need: &&Need| matches!(json.get(&need.beside), Some(Json::Text(text)) if *text == need.value);
             let inside: &[String] = field.needs.iter().find(stands).map_or(&[], |need| &need.names);
@@ -272,6 +275,16 @@ impl<'s> Walk<'s> {
             }
         }
     }
+}
+
+/// True if a field takes a value.
+fn takes(fields: &[Field], name: &str, value: &Json<'_>) -> bool {
+    let field = fields.iter().find(|field| field.name == name);
+    field.is_some_and(|field| {
+        let mut attempt = Walk::new(Vec::new());
+        attempt.node(&field.node, value);
+        attempt.issues.is_empty()
+    })
 }
 
 /// Returns a field under its name, else under an alias, with the name that was sent. One that holds null hides no

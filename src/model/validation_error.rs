@@ -209,8 +209,8 @@ impl ValidationErrors {
 
     /// Moves the items of `others` behind its own, up to [`MAX_ISSUES`].
     pub fn append(&mut self, others: ValidationErrors) {
-        let room = MAX_ISSUES - self.items.len().min(MAX_ISSUES);
-        self.items.extend(others.items.into_iter().take(room));
+        let space = MAX_ISSUES - self.items.len().min(MAX_ISSUES);
+        self.items.extend(others.items.into_iter().take(space));
     }
 
     /// True if nothing is wrong.

@@ -7,8 +7,8 @@ words! {
     /// Word of a verdict. `unreachable`: nothing answered at the agent's address, or the credentials were refused;
     /// nothing was tested. `unknown`: this side failed, or nothing could be evaluated.
     kept VerdictWord {
-        Passed = "passed", Failed = "failed", Unreachable = "unreachable", Untold = "unknown", Cancelled = "cancelled",
-    } default Untold
+        Passed = "passed", Failed = "failed", Unreachable = "unreachable", Undecided = "unknown", Cancelled = "cancelled",
+    } default Undecided
 }
 
 /// Verdict on a result, with its reason.

@@ -9,6 +9,7 @@ pub(super) mod refusal;
 pub(super) mod request;
 mod retry;
 pub(super) mod surrogates;
+mod terms;
 mod thinking;
 mod tools;
 
@@ -24,16 +25,18 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use self::answer::Answer;
-use self::habits::Habits;
+use self::habits::{Habits, STREAM_OPTIONS};
 use self::refusal::{BODY_BYTES_MAX, Refusal, Secrets};
 use self::request::{body, endpoint, takes_api_key};
 pub use self::retry::Retry;
 use self::retry::{Attempts, Cause};
+use self::terms::{Asked, BUDGET_CODE};
+pub use self::terms::{ModelTerms, Places, Spending, budget_text, is_spent};
 use self::thinking::Manner;
 pub(super) use self::thinking::without as without_reasoning;
 use super::post::retry_after;
 use super::tls::{Roots, install_tls};
-use super::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
+use super::{Account, ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
 
 /// Parameters that one request is made again without.
 const LEFT_OUT_MAX: usize = 6;
@@ -68,6 +71,8 @@ pub struct ChatConfig {
     pub retry: Retry,
     /// Certificate authorities trusted besides the well-known ones.
     pub roots: Roots,
+    /// Prices and limits of the model.
+    pub terms: ModelTerms,
 }
 
 impl ChatConfig {
@@ -87,6 +92,7 @@ impl ChatConfig {
             patient_held: Duration::from_secs(10),
             retry: Retry::default(),
             roots: Roots::default(),
+            terms: ModelTerms::default(),
         }
     }
 }
@@ -108,6 +114,8 @@ pub struct ChatModel {
 struct Learnt {
     habits: Habits,
     manner: Manner,
+    /// True if its server takes a request that asks for its use.
+    tells_use: bool,
 }
 
 /// An attempt that failed.
@@ -136,31 +144,50 @@ impl ChatModel {
         Ok(ChatModel { config, url, secrets, client, trouble, learnt, gone })
     }
 
-    async fn ask(&self, request: &ChatRequest, out: mpsc::Sender<ChatPart>) -> Result<(), Failure> {
+    async fn ask(
+        &self,
+        request: &ChatRequest,
+        out: mpsc::Sender<ChatPart>,
+        account: Option<&Account>,
+    ) -> Result<(), Failure> {
         let hidden = |Failure { code, message }| Failure { code, message: self.secrets.hidden(&message) };
-        let result = self.attempts(request, &out).await.map_err(hidden);
-        *self.trouble.lock() = result.as_ref().err().map(|failure| failure.message.clone());
+        self.config.terms.check_budget(account).await?;
+        let result = self.attempts(request, &out, account).await.map_err(hidden);
+        // A budget that is used up is no trouble of the model.
+        let trouble = result.as_ref().err().filter(|failure| failure.code != BUDGET_CODE);
+        *self.trouble.lock() = trouble.map(|failure| failure.message.clone());
         result
     }
 
     /// Makes the request until it is answered, or another attempt is of no use.
-    async fn attempts(&self, request: &ChatRequest, out: &mpsc::Sender<ChatPart>) -> Result<(), Failure> {
+    async fn attempts(
+        &self,
+        request: &ChatRequest,
+        out: &mpsc::Sender<ChatPart>,
+        account: Option<&Account>,
+    ) -> Result<(), Failure> {
+        let terms = &self.config.terms;
         let mut attempts = Attempts::new(self.config.retry, request.live, self.gone.load(Ordering::Relaxed));
-        let Learnt { mut habits, manner } = self.learnt();
+        let Learnt { mut habits, manner, .. } = self.learnt();
         let mut left_out: Vec<String> = Vec::new();
         let given = body(&self.config.model, self.config.tokens_max, request);
         loop {
             let mut body = given.clone();
             habits.apply(&mut body);
-            let trouble = match self.attempt(&body, request.live, manner, &habits, &mut left_out, out).await {
+            if terms.enter(account).await {
+                // Others have used the model while this request waited for its place.
+                terms.check_budget(account).await?;
+            }
+            let asked = Asked::new(terms, account);
+            let trouble = match self.attempt(&body, request.live, manner, &habits, &mut left_out, (out, asked)).await {
                 Ok(()) => return Ok(()),
                 Err(trouble) => trouble,
             };
             if let Some(refusal) = &trouble.refusal
                 && left_out.len() < LEFT_OUT_MAX
-                && let Some(told) = habits.learn(&body, refusal)
+                && let Some(advice) = self.learn_from(refusal, &body, &mut habits, left_out.is_empty())
             {
-                left_out.push(refusal.with_words(&told));
+                left_out.push(refusal.with_words(&advice));
                 continue;
             }
             match attempts.next_wait(trouble.cause) {
@@ -173,6 +200,14 @@ impl ChatModel {
         }
     }
 
+    /// Returns the advice that a refusal gives for the next request; `None`: it gives none. `is_first`: nothing was
+    /// left out yet.
+    fn learn_from(&self, refusal: &Refusal, body: &Value, habits: &mut Habits, is_first: bool) -> Option<String> {
+        let advice = habits.learn(body, refusal);
+        let may_not_know_use = advice.is_none() && is_first && !self.learnt.lock().tells_use;
+        if may_not_know_use { habits.stop_asking_for_use(body) } else { advice }
+    }
+
     /// Makes the request once. What was left out of it is remembered once the server takes it.
     async fn attempt(
         &self,
@@ -181,18 +216,29 @@ impl ChatModel {
         manner: Manner,
         habits: &Habits,
         left_out: &mut Vec<String>,
-        out: &mpsc::Sender<ChatPart>,
+        (out, mut asked): (&mpsc::Sender<ChatPart>, Asked<'_>),
     ) -> Result<(), Trouble> {
-        let response = self.open(body, live).await?;
+        let response = match self.open(body, live).await {
+            Ok(response) => response,
+            Err(trouble) => {
+                // One that was only late may have been taken.
+                if trouble.cause != Cause::Late {
+                    asked.was_refused();
+                }
+                return Err(trouble);
+            }
+        };
         self.gone.store(false, Ordering::Relaxed);
         if !left_out.is_empty() {
             self.learn(|learnt| learnt.habits.join(habits));
         }
-        for told in left_out.drain(..) {
-            tracing::warn!(model = self.config.model, "language model: from now on {}", self.secrets.hidden(&told));
+        for advice in left_out.drain(..) {
+            tracing::warn!(model = self.config.model, "language model: from now on {}", self.secrets.hidden(&advice));
         }
         let mut answer = Answer::new(manner);
+        self.learn(|learnt| learnt.tells_use |= body.get(STREAM_OPTIONS).is_some());
         let read = self.read_answer(response, live, &mut answer, out).await;
+        asked.tell(answer.tokens());
         if out.is_closed() {
             return Ok(());
         }
@@ -250,8 +296,8 @@ impl ChatModel {
     async fn read_refusal(&self, mut response: reqwest::Response, patience: Duration) -> Vec<u8> {
         let mut body = Vec::new();
         while let Ok(Ok(Some(bytes))) = timeout(patience, response.chunk()).await {
-            let room = BODY_BYTES_MAX.saturating_sub(body.len());
-            body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            let space = BODY_BYTES_MAX.saturating_sub(body.len());
+            body.extend_from_slice(&bytes[..bytes.len().min(space)]);
             if body.len() >= BODY_BYTES_MAX {
                 break;
             }
@@ -323,7 +369,16 @@ impl ChatModel {
 
 impl LanguageModel for ChatModel {
     fn chat<'a>(&'a self, request: &'a ChatRequest, out: mpsc::Sender<ChatPart>) -> Job<'a, Result<(), Failure>> {
-        Box::pin(self.ask(request, out))
+        Box::pin(self.ask(request, out, None))
+    }
+
+    fn chat_for<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+        out: mpsc::Sender<ChatPart>,
+        account: &'a Account,
+    ) -> Job<'a, Result<(), Failure>> {
+        Box::pin(self.ask(request, out, Some(account)))
     }
 
     fn name(&self) -> String {

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use ringer_base::tasks::Tasks;
 use tokio::sync::mpsc;
 
+use super::taken_over::TakenOver;
 use super::{
     Failure, Job, ModelName, Recognized, Recognizer, RecognizerFeed, Spoken, SpokenIn, Status, Synthesizer, Voice,
     VoiceWanted, whole_speech,
@@ -53,7 +54,10 @@ impl SynthesizerPair {
 
     async fn say(&self, text: &str, voice: &Voice, out: mpsc::Sender<Spoken>) -> Result<(), Failure> {
         let Some(other) = voice.fallback.as_deref() else { return self.first.synthesize(text, voice, out).await };
-        if !self.rest.is_over() {
+        if voice.taken_over.is_set() || !self.rest.is_over() {
+            // A call that has begun in the other voice ends in it.
+            voice.taken_over.note();
+            let _ = out.send(Spoken::Fallback(passed_over("synthesizer"))).await;
             return self.second.synthesize(text, other, out).await;
         }
         let (parts, mut said) = mpsc::channel(4);
@@ -73,6 +77,7 @@ impl SynthesizerPair {
             return Err(failure);
         }
         self.rest.begin();
+        voice.taken_over.note();
         let _ = out.send(Spoken::Fallback(failure)).await;
         // Both speak at the same rate: the second goes on about where the first was cut off.
         let whole = whole_speech(&*self.second, text, other).await?;
@@ -80,6 +85,12 @@ impl SynthesizerPair {
         let _ = out.send(Spoken::Audio(whole[from..].into())).await;
         Ok(())
     }
+}
+
+/// Returns the reason why a provider is not asked: it failed a short while ago, perhaps in another call.
+fn passed_over(kind: &str) -> Failure {
+    let message = format!("the {kind} failed a short while ago and is passed over");
+    Failure { code: "passed_over", message }
 }
 
 /// Returns the middle of the quietest stretch near `at`.
@@ -95,9 +106,16 @@ impl Synthesizer for SynthesizerPair {
         let own = VoiceWanted { custom_voice_id: None, ..wanted.clone() };
         let second = self.second.voice(wanted).or_else(|_| self.second.voice(&own));
         match self.first.voice(wanted) {
-            Ok(first) => Ok(Voice { fallback: second.ok().map(Box::new), ..first }),
+            Ok(first) => {
+                let (fallback, taken_over) = (second.ok().map(Box::new), TakenOver::for_call());
+                Ok(Voice { fallback, taken_over, ..first })
+            }
             Err(failure) => Err(failure),
         }
+    }
+
+    fn find_voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure> {
+        self.first.find_voice(wanted)
     }
 
     fn synthesize<'a>(
@@ -116,6 +134,10 @@ impl Synthesizer for SynthesizerPair {
                 self.second.ready(second).await;
             }
         })
+    }
+
+    fn check<'a>(&'a self, voice: &'a Voice) -> Job<'a, Result<(), Failure>> {
+        self.first.check(voice)
     }
 
     fn status(&self) -> Status {
@@ -147,8 +169,8 @@ impl Recognizer for RecognizerPair {
         self.first.supports(language, rate_hz)
     }
 
-    fn takes_keyterms(&self) -> bool {
-        self.first.takes_keyterms()
+    fn count_keyterms(&self, keyterms: &[String]) -> usize {
+        self.first.count_keyterms(keyterms)
     }
 
     fn tells_running_text(&self) -> bool {
@@ -157,6 +179,10 @@ impl Recognizer for RecognizerPair {
 
     fn identifies(&self) -> Result<(), String> {
         self.first.identifies()
+    }
+
+    fn doubt(&self, language: &str) -> Option<String> {
+        self.first.doubt(language)
     }
 
     fn hears_wholes(&self) -> bool {
@@ -204,11 +230,21 @@ impl RecognizerPair {
             true => recognizer.open_running(language, keyterms),
             false => recognizer.open(language, keyterms),
         };
+        let (news, receiver) = mpsc::channel(16);
         if !self.rest.is_over() {
-            return open(&*self.second, language, keyterms);
+            let (feed, mut heard) = open(&*self.second, language, keyterms);
+            let passed_over = with_idle_keyterms(passed_over("recognizer"), &*self.second, keyterms);
+            self.tasks.spawn("recognise in another's place", async move {
+                let _ = news.send(Recognized::Fallback(passed_over)).await;
+                while let Some(message) = heard.recv().await {
+                    if news.send(message).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            return (feed, receiver);
         }
         let (feed, mut heard) = open(&*self.first, language, keyterms);
-        let (news, receiver) = mpsc::channel(16);
         let kept = Arc::new(Mutex::new(Kept::default()));
         let (second, rest, listener) = (self.second.clone(), self.rest.clone(), kept.clone());
         let is_known = matches!(language, SpokenIn::Known(_));
@@ -221,6 +257,7 @@ impl RecognizerPair {
                         continue;
                     };
                     rest.begin();
+                    let failure = with_idle_keyterms(failure, &*second, &keyterms);
                     let _ = news.send(Recognized::Fallback(failure)).await;
                     let language = if is_known { SpokenIn::Known(&language) } else { SpokenIn::Likely(&language) };
                     let (feed, others) = open(&*second, language, &keyterms);
@@ -238,6 +275,14 @@ impl RecognizerPair {
             }
         });
         (Box::new(PairFeed { first: feed, kept }), receiver)
+    }
+}
+
+/// Returns the failure of a recognizer, with a note where the one in its place does not use all bias words.
+fn with_idle_keyterms(failure: Failure, second: &dyn Recognizer, keyterms: &[String]) -> Failure {
+    match second.count_keyterms(keyterms) < keyterms.len() {
+        true => Failure { message: format!("{}; keyterms are not used meanwhile", failure.message), ..failure },
+        false => failure,
     }
 }
 
@@ -275,8 +320,8 @@ impl RecognizerFeed for PairFeed {
         if let Some(second) = &mut kept.second {
             return second.push(pcm);
         }
-        let room = KEPT_MAX - kept.pcm.len().min(KEPT_MAX);
-        kept.pcm.extend_from_slice(&pcm[..pcm.len().min(room)]);
+        let space = KEPT_MAX - kept.pcm.len().min(KEPT_MAX);
+        kept.pcm.extend_from_slice(&pcm[..pcm.len().min(space)]);
     }
 
     fn finish(&mut self) {

@@ -1,25 +1,33 @@
 //! Audio or text in, audio or text out: one trait each for recognizers, synthesizers and language models, one file a
 //! provider. A provider knows no calls, resources or prompts.
 
+pub mod account;
 pub mod audio;
 mod cache;
 pub mod canned;
 pub mod chat;
+pub mod choice;
+mod disk;
 mod espeak;
 pub mod fake;
 pub mod fallback;
 mod feed;
 mod flite;
+pub mod keyterms;
+pub mod kokoro;
 pub mod loose;
 pub mod mail;
 pub mod messages;
 pub mod models;
+mod pace;
 pub mod piper;
 pub mod pocketsphinx;
 mod prosody;
+pub mod recorded;
 pub mod remote;
 pub mod speech;
 pub mod spoken_form;
+pub mod taken_over;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
@@ -28,12 +36,14 @@ mod timbre;
 mod voice;
 pub mod whisper;
 
+pub use self::account::Account;
 pub use ringer_base::error::Failure;
 pub use ringer_base::{fetch, guard, post, tls};
 
 use std::pin::Pin;
 use std::sync::Arc;
 
+use self::taken_over::TakenOver;
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::Sample;
 use tokio::sync::mpsc;
@@ -84,7 +94,7 @@ impl VoiceWanted {
 /// Name of a recognizer or synthesizer with its model, as results tell it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ModelName {
-    /// `embedded`, `whisper`, `piper`, `http` or `websocket`.
+    /// `embedded`, `whisper`, `piper`, `kokoro`, `recorded`, `http` or `websocket`.
     pub kind: String,
     /// Name of the model; `None` where a server was told none.
     pub model: Option<String>,
@@ -120,6 +130,8 @@ pub struct Voice {
     pub fallback: Option<Box<Voice>>,
     /// True if nobody waits for the speech: it is made when the processor is idle.
     pub unhurried: bool,
+    /// Set once `fallback` speaks in this call.
+    pub taken_over: TakenOver,
 }
 
 impl Voice {
@@ -149,6 +161,7 @@ impl Default for Voice {
             substituted: None,
             fallback: None,
             unhurried: false,
+            taken_over: TakenOver::default(),
         }
     }
 }
@@ -167,6 +180,11 @@ pub trait Synthesizer: Send + Sync {
     /// Chooses the voice nearest to `wanted`.
     fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure>;
 
+    /// Returns the same as [`Synthesizer::voice`], and prepares nothing for it.
+    fn find_voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure> {
+        self.voice(wanted)
+    }
+
     /// Sends the speech into `out` as it is made, returns at its end. Dropping the future gives it up. Silence at both
     /// ends is removed; the active speech level (ITU-T P.56) is -26 dBov, with peaks of at most -3 dBFS. What is sent
     /// while it is made begins with the voice's known gain, which moves by at most 1 dB a second. An error may come
@@ -178,10 +196,29 @@ pub trait Synthesizer: Send + Sync {
         out: mpsc::Sender<Spoken>,
     ) -> Job<'a, Result<(), Failure>>;
 
+    /// Makes texts that a call is known to need before it begins, for a synthesizer that takes long for them: the same
+    /// texts are then spoken without delay. What cannot be made says so when it is to be spoken.
+    fn prepare<'a>(&'a self, _texts: &'a [String], _voice: &'a Voice) -> Job<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Waits until a voice can speak without delay, so that a call does not wait for a model to be loaded. A voice that
     /// cannot be loaded says so when it is to speak.
     fn ready<'a>(&'a self, _voice: &'a Voice) -> Job<'a, ()> {
         Box::pin(std::future::ready(()))
+    }
+
+    /// Checks before a call that a voice which was named by its id can speak. What cannot be found out is no error.
+    ///
+    /// # Errors
+    /// `unknown_voice`: it cannot.
+    fn check<'a>(&'a self, _voice: &'a Voice) -> Job<'a, Result<(), Failure>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// True if a voice says all of these texts itself, and nobody in its place. `None`: any text.
+    fn says_all(&self, _voice: &Voice, _texts: Option<&[String]>) -> bool {
+        true
     }
 
     /// Returns the state of the synthesizer, for health checks.
@@ -249,7 +286,7 @@ pub struct RecognizedWord {
 
 /// Feeds an open stream. Dropping it without `finish` abandons the stream.
 pub trait RecognizerFeed: Send {
-    /// Takes audio at 16 kHz, mono. Never blocks; what finds no room is dropped and counted by the recognizer.
+    /// Takes audio at 16 kHz, mono. Never blocks; what does not fit is dropped and counted by the recognizer.
     fn push(&mut self, pcm: &[i16]);
 
     /// Ends the audio: the final text follows on the receiver.
@@ -285,9 +322,9 @@ pub trait Recognizer: Send + Sync {
         Ok(())
     }
 
-    /// True if bias words are used.
-    fn takes_keyterms(&self) -> bool {
-        true
+    /// Returns how many of these bias words are used, from the first on; by default all.
+    fn count_keyterms(&self, keyterms: &[String]) -> usize {
+        keyterms.len()
     }
 
     /// True if text comes while a turn goes on, and not only at its end.
@@ -301,6 +338,11 @@ pub trait Recognizer: Send + Sync {
     /// The reason why not, as a stable warning text.
     fn identifies(&self) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Returns a warning where text in this language is not to be relied on, or nobody measured it.
+    fn doubt(&self, _language: &str) -> Option<String> {
+        None
     }
 
     /// True if a stretch is heard as a whole: parts of it that short pauses set apart would lose words.
@@ -412,11 +454,27 @@ pub trait LanguageModel: Send + Sync {
     /// come after some parts.
     fn chat<'a>(&'a self, request: &'a ChatRequest, out: mpsc::Sender<ChatPart>) -> Job<'a, Result<(), Failure>>;
 
+    /// Sends the answer as [`LanguageModel::chat`] does, and enters its use into an account, where the model's server
+    /// tells it.
+    fn chat_for<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+        out: mpsc::Sender<ChatPart>,
+        _account: &'a Account,
+    ) -> Job<'a, Result<(), Failure>> {
+        self.chat(request, out)
+    }
+
     /// Returns the model's name, for metadata.
     fn name(&self) -> String;
 
     /// Returns the state of the model, as far as the last request showed.
     fn status(&self) -> Status;
+
+    /// Returns another model that was configured beside this one, by its name; `None`: there is none.
+    fn other(&self, _name: &str) -> Option<Arc<dyn LanguageModel>> {
+        None
+    }
 }
 
 /// Returns the whole text of an answer without its reasoning, at most 1 MiB; tool calls are left out.

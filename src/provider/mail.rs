@@ -1,10 +1,21 @@
-//! Sends mail through the relay of the settings.
+//! Mail: notices through the relay of the settings; mails of conversations, which are written, sent and read.
+
+mod letter;
+mod quoted;
+mod read;
+mod relay;
+mod report;
 
 use std::time::Duration;
 
 use lettre::message::Mailbox;
 use lettre::{Message, SmtpTransport, Transport};
 
+pub use self::letter::{Letter, LetterFault, MailParty, one_line, reply_subject, subject_of};
+pub use self::quoted::{SplitText, new_words, split_text};
+pub use self::read::{MailFault, MostMail, ReadMail, Sender, read_mail};
+pub use self::relay::{Handover, MailRefusal, Relay};
+pub use self::report::{Delivery, DeliveryReport};
 use super::Failure;
 use super::tls::install_tls;
 

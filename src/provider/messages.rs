@@ -3,6 +3,9 @@
 
 mod carrier;
 mod chat;
+mod mail;
+mod platform;
+mod trunk;
 mod webhook;
 
 use std::fmt;
@@ -14,8 +17,11 @@ use sha2::{Digest, Sha256};
 use url::Url;
 use uuid::Uuid;
 
-pub use self::carrier::Carrier;
+pub use self::carrier::{Carrier, CarrierWay, SMS_FAILED};
 pub use self::chat::ChatAgent;
+pub use self::mail::{MailPlace, MailRoute};
+pub use self::platform::{PlatformAgent, PlatformCodes, PlatformProtocol, PlatformRequest};
+pub use self::trunk::{TextLine, TrunkTexts};
 pub use self::webhook::Webhook;
 use super::post::{NotPosted, Posted, Poster, Posting};
 
@@ -72,17 +78,19 @@ pub struct Trouble {
     pub again: Option<Option<i64>>,
     /// True if the time of the attempt passed without an answer.
     pub is_late: bool,
+    /// SIP status of the answer; `None`: there was none, or the message went another way.
+    pub status: Option<u16>,
 }
 
 impl Trouble {
     /// Returns the trouble of an attempt that was answered otherwise than it should be.
-    fn new(codes: [&'static str; 2], message: String, again: Option<Option<i64>>) -> Trouble {
-        Trouble { codes, message, again, is_late: false }
+    pub fn new(codes: [&'static str; 2], message: String, again: Option<Option<i64>>) -> Trouble {
+        Trouble { codes, message, again, is_late: false, status: None }
     }
 }
 
 /// Codes of a message that this machine could not send.
-const OWN: [&str; 2] = ["BRIDGE_PRE_START_FAILED", "INTERNAL_ERROR"];
+pub const OWN: [&str; 2] = ["BRIDGE_PRE_START_FAILED", "INTERNAL_ERROR"];
 
 /// One request and its answer as a log tells them: no word of theirs, no header, and of the address neither login nor
 /// query.
@@ -122,7 +130,12 @@ impl fmt::Display for Exchange {
 
 /// Returns length and hash of what is not to be shown.
 pub fn digest(bytes: &[u8]) -> String {
-    format!("{} bytes sha256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)))
+    format!("{} bytes sha256 {}", bytes.len(), digest_of(bytes))
+}
+
+/// Returns the SHA-256 of bytes as hexadecimal digits.
+pub fn digest_of(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
 }
 
 /// Sends a request and notes what went to and fro.
@@ -142,8 +155,12 @@ pub enum Contact {
     Webhook(Webhook),
     /// Asks a chat-completions server.
     Chat(ChatAgent),
+    /// Asks the platform that the agent is on.
+    Platform(PlatformAgent),
     /// Texts the agent's number.
     Sms(Carrier),
+    /// Mails to the agent's address.
+    Mail(Box<MailRoute>),
 }
 
 impl Contact {
@@ -155,25 +172,28 @@ impl Contact {
         match self {
             Contact::Webhook(webhook) => webhook.deliver(message, noted).await,
             Contact::Chat(agent) => agent.deliver(message, noted).await,
+            Contact::Platform(agent) => agent.deliver(message, noted).await,
             Contact::Sms(carrier) => carrier.deliver(message, noted).await,
+            Contact::Mail(route) => route.deliver(message).await,
         }
     }
 
     /// Returns the messages that carry a message: one, unless it is too long for the way.
     pub fn parts(&self, message: Message) -> Vec<Message> {
-        let Contact::Sms(_) = self else { return vec![message] };
+        let Contact::Sms(carrier) = self else { return vec![message] };
         let part = |(at, text)| {
             let id = if at == 0 { message.id } else { ringer_base::clock::new_id() };
             Message { id, text, history: Vec::new(), ..message }
         };
-        carrier::parts(&message.text).into_iter().enumerate().map(part).collect()
+        carrier.parts(&message.text).into_iter().enumerate().map(part).collect()
     }
 
     /// Waits between attempts, in milliseconds.
     pub fn waits_ms(&self) -> &'static [i64] {
         match self {
-            Contact::Webhook(_) | Contact::Chat(_) => &[1000, 2000, 4000],
+            Contact::Webhook(_) | Contact::Chat(_) | Contact::Platform(_) => &[1000, 2000, 4000],
             Contact::Sms(_) => &[1000, 2000],
+            Contact::Mail(_) => &[60_000, 120_000, 180_000, 240_000],
         }
     }
 }

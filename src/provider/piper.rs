@@ -4,8 +4,7 @@
 //! All that is random in a voice follows from the caller's timbre, which follows from the call's seed, and from the
 //! text.
 
-mod choice;
-mod disk;
+pub(super) mod choice;
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -14,49 +13,32 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use ringer_base::tasks::{Tasks, behind_calls};
+use ringer_media::clip;
 use ringer_media::sentence::goes_on;
-use ringer_media::{clip, level, tempo};
-use ringer_speech::piper::{Clause, Manner, PiperVoice, clauses, phonemes_are_installed};
+use ringer_speech::clauses::{Clause, clauses};
+use ringer_speech::phonemes;
+use ringer_speech::piper::{Manner, PiperVoice};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Semaphore, mpsc};
 
 use self::choice::Known;
-use self::disk::DiskCache;
 use super::cache::SpeechCache;
-use super::prosody::NORMAL_WPM;
+use super::disk::DiskCache;
+use super::pace::{self, QUICK};
 use super::speech::EmbeddedSpeech;
 use super::spoken_form::spoken_form;
-use super::timbre::{Timbre, speech_s};
-use super::voice::{TEXT_BYTES_MAX, measurable_words};
+use super::timbre::Timbre;
+use super::voice::TEXT_BYTES_MAX;
 use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, whole_speech};
 
 /// Beginning of the ids of these voices.
 pub const PREFIX: &str = "piper:";
 /// Audio kept in memory: about half an hour.
 const CACHE_BYTES_MAX: usize = 64 << 20;
-/// Largest error of a clause's speed, as a share of it.
-const RATE_OFF: f32 = 0.03;
-/// A clause is made a little slower than it is to be: to shorten it costs nothing, to lengthen it means to say it
-/// again.
-const SLOWER: f32 = 1.04;
-/// Factors of a voice's own length.
-const LENGTH: (f32, f32) = (0.45, 2.2);
-/// Silence after a clause, in samples: 150 ms behind a comma, 350 ms behind a full stop.
-const PAUSES: (usize, usize) = (2400, 5600);
-/// Most correction of the level, in dB a second.
-const DB_A_SECOND: f64 = 1.0;
-/// Texts that tell a voice's own speed.
-const MEASURED: [(&str, &str); 4] = [
-    ("en", "Good morning, I am calling because I would like to change my appointment to another day of the week."),
-    ("es", "Buenos d\u{ed}as, le llamo porque me gustar\u{ed}a cambiar mi cita para otro d\u{ed}a de la semana."),
-    ("fr", "Bonjour, je vous appelle parce que je voudrais changer mon rendez-vous pour un autre jour de la semaine."),
-    ("de", "Guten Morgen, ich rufe an, weil ich meinen Termin gern auf einen anderen Tag der Woche legen m\u{f6}chte."),
-];
-
 /// The synthesizer of neural voices.
 pub struct PiperSpeech {
     known: Vec<Known>,
-    floor: Arc<EmbeddedSpeech>,
+    embedded: Arc<EmbeddedSpeech>,
     voices: Arc<Voices>,
     cache: SpeechCache,
     disk: Option<DiskCache>,
@@ -103,13 +85,9 @@ impl Loaded {
         if let Some(own) = kept.get(&speaker) {
             return Ok(*own);
         }
-        let text = MEASURED.iter().find(|(code, _)| *code == language).map_or(MEASURED[0].1, |(_, text)| text);
-        let words = Clause { words: text.trim_end_matches('.').to_owned(), mark: Some('.') };
+        let words = pace::text_to_measure(language);
         let said = self.voice.say(&words, Manner { speaker, length: 1.0, seed: 1 }).map_err(|why| failure(why.0))?;
-        let mut pcm = plain(&said, self.voice.rate_hz());
-        let own_wpm = text.split_whitespace().count() as f32 * 60.0 / speech_s(&pcm).max(0.1);
-        let gain_db = level::to_speech_level(&mut pcm, 16_000);
-        let own = (own_wpm.clamp(80.0, 400.0), gain_db);
+        let own = pace::own(&words, plain(&said, self.voice.rate_hz()));
         kept.insert(speaker, own);
         Ok(own)
     }
@@ -132,18 +110,34 @@ impl PiperSpeech {
         folders: &[PathBuf],
         named: std::collections::BTreeMap<String, String>,
         kept: Option<PathBuf>,
-        floor: Arc<EmbeddedSpeech>,
+        embedded: Arc<EmbeddedSpeech>,
+    ) -> Result<PiperSpeech, Failure> {
+        PiperSpeech::with_others(folders, &[], named, kept, embedded)
+    }
+
+    /// Returns the voices as [`PiperSpeech::new`] does, and those of `others` for callers who name them.
+    ///
+    /// # Errors
+    /// As those of [`PiperSpeech::new`].
+    pub fn with_others(
+        folders: &[PathBuf],
+        others: &[PathBuf],
+        named: std::collections::BTreeMap<String, String>,
+        kept: Option<PathBuf>,
+        embedded: Arc<EmbeddedSpeech>,
     ) -> Result<PiperSpeech, Failure> {
         let missing = |message: String| Failure { code: "synthesizer_missing", message };
-        phonemes_are_installed().map_err(|why| missing(why.0))?;
-        let known = choice::voices_in(folders, &named).map_err(missing)?;
+        phonemes::are_installed().map_err(|why| missing(why.0))?;
+        let mut known = choice::voices_in(folders, &named).map_err(missing)?;
+        let others = choice::voices_in(others, &Default::default()).map_err(missing)?;
+        known.extend(others.into_iter().map(|known| Known { is_by_name: true, ..known }));
         if known.is_empty() {
             return Err(missing("there is no Piper voice: `ringer models add` brings one".to_owned()));
         }
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         Ok(PiperSpeech {
             known,
-            floor,
+            embedded,
             voices: Arc::default(),
             cache: SpeechCache::new(CACHE_BYTES_MAX),
             disk: kept.map(DiskCache::new),
@@ -189,7 +183,7 @@ impl PiperSpeech {
                 seed: seed(&key, at),
                 gain_db,
                 alone: count == 1,
-                pause: if last { 0 } else { pause(clause.mark) },
+                pause: if last { 0 } else { pace::pause(clause.mark) },
                 clause,
             };
             let (pcm, gain) = self.work(task, voice.unhurried).await?;
@@ -217,7 +211,7 @@ impl PiperSpeech {
     /// Says it by the installed program when the voice fails before its first word.
     async fn say_or_fall_back(&self, text: &str, voice: &Voice, out: mpsc::Sender<Spoken>) -> Result<(), Failure> {
         if !voice.id.starts_with(PREFIX) {
-            return self.floor.synthesize(text, voice, out).await;
+            return self.embedded.synthesize(text, voice, out).await;
         }
         let (parts, mut said) = mpsc::channel(4);
         let passing = async {
@@ -233,7 +227,7 @@ impl PiperSpeech {
         let Some(other) = voice.fallback.as_deref().filter(|_| !some && failure.code != "text_too_long") else {
             return Err(failure);
         };
-        let pcm = whole_speech(&*self.floor, text, other).await.map_err(|_| failure.clone())?;
+        let pcm = whole_speech(&*self.embedded, text, other).await.map_err(|_| failure.clone())?;
         let _ = out.send(Spoken::Fallback(failure)).await;
         let _ = out.send(Spoken::Audio(pcm)).await;
         Ok(())
@@ -255,10 +249,6 @@ impl PiperSpeech {
             let _ = tokio::task::spawn_blocking(load).await;
         }
     }
-}
-
-fn pause(mark: Option<char>) -> usize {
-    if mark.is_some_and(|mark| ".!?".contains(mark)) { PAUSES.1 } else { PAUSES.0 }
 }
 
 /// Returns a text of all that the samples follow from; `said` is the text in its spoken form.
@@ -292,24 +282,9 @@ impl Task {
     fn make(self) -> Result<(Vec<i16>, f64), Failure> {
         let loaded = self.voices.get(&self.known.path)?;
         let (own_wpm, own_gain_db) = loaded.own(self.known.speaker, &self.voice.language)?;
-        let words = measurable_words(&self.voice.language, &self.clause.words);
-        let target_wpm = self.voice.rate_wpm;
-        let factor = if words.is_some() { own_wpm / target_wpm } else { NORMAL_WPM / target_wpm };
-        let mut length = (factor * SLOWER).clamp(LENGTH.0, LENGTH.1);
-        let mut pcm = self.say(&loaded, length)?;
-        if let Some(words) = words {
-            let wanted_s = words as f32 * 60.0 / target_wpm;
-            let off = |pcm: &[i16]| speech_s(pcm).max(0.1) / wanted_s;
-            if off(&pcm) < 1.0 - RATE_OFF {
-                length = (length / off(&pcm) * SLOWER).clamp(LENGTH.0, LENGTH.1);
-                pcm = self.say(&loaded, length)?;
-            }
-            if off(&pcm) > 1.0 + RATE_OFF {
-                let wanted = (pcm.len() as f32 / off(&pcm)) as usize;
-                pcm = tempo::shorten(&pcm, wanted.max(pcm.len() / 2));
-            }
-        }
-        let gain_db = self.level(&mut pcm, own_gain_db);
+        let mut pcm = QUICK.say_clause(&self.voice, &self.clause.words, own_wpm, |length| self.say(&loaded, length))?;
+        let before = self.gain_db.unwrap_or(own_gain_db);
+        let gain_db = pace::set_level(&mut pcm, (!self.alone).then_some(before));
         pcm.resize(pcm.len() + self.pause, 0);
         Ok((pcm, gain_db))
     }
@@ -323,34 +298,23 @@ impl Task {
         let pcm = timbre.colour(&said, loaded.voice.rate_hz());
         Ok(pcm[clip::trim_silence(&pcm)].to_vec())
     }
-
-    /// Sets the level of a clause; returns its gain in dB. A text of one clause has the speech level; in longer ones
-    /// the gain is the voice's own and moves slowly.
-    fn level(&self, pcm: &mut [i16], own_gain_db: f64) -> f64 {
-        let mut exact = pcm.to_vec();
-        let exact_db = level::to_speech_level(&mut exact, 16_000);
-        if self.alone {
-            pcm.copy_from_slice(&exact);
-            return exact_db;
-        }
-        let before = self.gain_db.unwrap_or(own_gain_db);
-        let most = DB_A_SECOND * pcm.len() as f64 / 16_000.0;
-        let gain_db = before + (exact_db - before).clamp(-most, most);
-        // 3 dB below full scale is the highest peak.
-        let peak = pcm.iter().map(|sample| f64::from(sample.unsigned_abs())).fold(1.0, f64::max);
-        level::gain(pcm, gain_db.min(20.0 * (23_197.0 / peak).log10()));
-        gain_db
-    }
 }
 
 impl Synthesizer for PiperSpeech {
     fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure> {
-        let floor = self.floor.voice(wanted);
-        let Some((known, mut voice)) = choice::choose(&self.known, wanted)? else { return floor };
+        let embedded = self.embedded.voice(wanted);
+        let Some((known, mut voice)) = choice::choose(&self.known, wanted)? else { return embedded };
         self.warm(known, &wanted.language);
-        let other = floor.or_else(|_| self.floor.voice(&VoiceWanted { custom_voice_id: None, ..wanted.clone() }));
+        let other = embedded.or_else(|_| self.embedded.voice(&VoiceWanted { custom_voice_id: None, ..wanted.clone() }));
         voice.fallback = other.ok().map(Box::new);
         Ok(voice)
+    }
+
+    fn find_voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure> {
+        match choice::choose(&self.known, wanted)? {
+            Some((_, voice)) => Ok(voice),
+            None => self.embedded.find_voice(wanted),
+        }
     }
 
     fn synthesize<'a>(
@@ -369,6 +333,16 @@ impl Synthesizer for PiperSpeech {
         }
     }
 
+    fn check<'a>(&'a self, voice: &'a Voice) -> Job<'a, Result<(), Failure>> {
+        let Ok(known) = self.find(&voice.id) else { return self.embedded.check(voice) };
+        let (voices, path) = (self.voices.clone(), known.path.clone());
+        Box::pin(async move {
+            let loaded = tokio::task::spawn_blocking(move || voices.get(&path).map(drop)).await;
+            let loaded = loaded.unwrap_or_else(|_| Err(failure("the voice could not be loaded".into())));
+            loaded.map_err(|failure| Failure { code: "unknown_voice", ..failure })
+        })
+    }
+
     fn status(&self) -> Status {
         Status::Ok
     }
@@ -376,7 +350,7 @@ impl Synthesizer for PiperSpeech {
     fn model(&self, voice: &Voice) -> Option<ModelName> {
         match voice.id.strip_prefix(PREFIX) {
             Some(name) => Some(ModelName::new("piper", name.split('#').next().unwrap_or_default())),
-            None => self.floor.model(voice),
+            None => self.embedded.model(voice),
         }
     }
 }

@@ -15,7 +15,6 @@ use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use parking_lot::Mutex;
 use ringer_media::detected_language::DetectedLanguage;
 use tokio::sync::mpsc;
 
@@ -85,7 +84,6 @@ impl Pocketsphinx {
             }
         };
         let threads = threads.min(streams);
-        let loading = Arc::new(Mutex::new(()));
         for index in 0..threads {
             let slots = streams / threads + usize::from(index < streams % threads);
             let (orders, inbox) = sync_channel(slots * (BACKLOG_BLOCKS + 2) + 1);
@@ -93,7 +91,6 @@ impl Pocketsphinx {
             let desk = Desk {
                 library: library.clone(),
                 model: model.to_owned(),
-                loading: loading.clone(),
                 broken: broken.clone(),
                 index,
                 line: pool.line.clone(),
@@ -116,7 +113,7 @@ impl Pocketsphinx {
         pool
     }
 
-    /// Returns the number of 16 kHz samples that found no room since the start.
+    /// Returns the number of 16 kHz samples that did not fit since the start.
     #[cfg(test)]
     fn dropped_samples(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
@@ -137,8 +134,8 @@ impl Recognizer for Pocketsphinx {
         }
     }
 
-    fn takes_keyterms(&self) -> bool {
-        false
+    fn count_keyterms(&self, _keyterms: &[String]) -> usize {
+        0
     }
 
     fn expect(&self) {
@@ -158,7 +155,7 @@ impl Recognizer for Pocketsphinx {
     ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
         self.expect();
         let (news, receiver) = mpsc::channel(NEWS_DEPTH);
-        let last = news.clone().try_reserve_owned().expect("a new channel has room");
+        let last = news.clone().try_reserve_owned().expect("a new channel has space");
         let refuse = |last: mpsc::OwnedPermit<Recognized>, code, message: String| {
             last.send(Recognized::Failed(Failure { code, message }));
         };
@@ -244,8 +241,6 @@ impl Drop for Feed {
 struct Desk {
     library: Arc<Library>,
     model: PathBuf,
-    /// The library's loading code shares state between threads.
-    loading: Arc<Mutex<()>>,
     broken: Arc<OnceLock<String>>,
     index: usize,
     line: Arc<Line>,
@@ -330,7 +325,6 @@ impl Desk {
     }
 
     fn load(&self) -> Option<Decoder> {
-        let _one_at_a_time = self.loading.lock();
         match Decoder::new(&self.library, &self.model) {
             Ok(decoder) => Some(decoder),
             Err(cause) => {
@@ -558,7 +552,6 @@ mod tests {
         let desk = Desk {
             library: Library::open().expect("it is installed"),
             model: PathBuf::from(MODEL),
-            loading: Arc::default(),
             broken: Arc::default(),
             index: 0,
             line: Arc::default(),
@@ -568,7 +561,7 @@ mod tests {
         let loaded = || decoders.iter().filter(|decoder| decoder.get().is_some_and(Option::is_some)).count();
         let (orders, inbox) = sync_channel(1);
         // Orders come first.
-        orders.try_send((2, Order::Load)).expect("there is room");
+        orders.try_send((2, Order::Load)).expect("there is space");
         assert!(matches!(desk.next(&inbox, &decoders, 1), Some((2, Order::Load))));
         assert_eq!(loaded(), 0);
         assert_eq!([desk.load_one(&decoders[..1]), desk.load_one(&decoders[..1])], [true, false]);
@@ -595,6 +588,6 @@ mod tests {
         assert_eq!(pool.supports("en", 16_000), Ok(()));
         assert_eq!(pool.supports("en", 8000), Err("the recognizer cannot read narrowband audio".to_owned()));
         assert!(pool.supports("de", 16_000).expect_err("no model").contains("de"));
-        assert!(pool.tells_running_text() && !pool.takes_keyterms());
+        assert!(pool.tells_running_text() && pool.count_keyterms(&["Alvarez".into()]) == 0);
     }
 }

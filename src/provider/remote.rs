@@ -30,6 +30,9 @@
 //!                                               <- PCM (binary messages), then {"type":"done"}
 //! ```
 //!
+//! A voice that a caller names by its id is tried with a word before its first call: a server that has no such voice
+//! answers with status 400, 404 or 422, or with `{"type":"error"}`.
+//!
 //! Speech that begins as a WAV, MP3, AAC, FLAC, Ogg or MP4 file is taken for one, in either form, whatever was asked
 //! for. Other files and texts are failures, as is noise: nothing is said that is not known to be speech.
 //!

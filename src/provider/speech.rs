@@ -457,8 +457,8 @@ mod tests {
         assert!(failure.message.contains("install the package flite"), "{}", failure.message);
         // The other program speaks in its place, where there is one for the language and nothing else is wrong.
         let other = |id: &str, code| instead(&Failure { code, ..failure.clone() }, &voice(id, "fast", 3));
-        let told = other("slt", MISSING).map(|voice| (voice.id, voice.rate_wpm));
-        assert_eq!(told, Some(("espeak-ng:en+f1".to_owned(), 205.0)));
+        let found = other("slt", MISSING).map(|voice| (voice.id, voice.rate_wpm));
+        assert_eq!(found, Some(("espeak-ng:en+f1".to_owned(), 205.0)));
         assert_eq!(other("slt", "synthesizer_failed"), None);
     }
 }

@@ -162,8 +162,8 @@ mod tests {
         let check = |language, accent, gender, start: &str| {
             let voice = choose(&voice_wanted(language, Some(accent), gender)).expect("there is a voice");
             assert!(voice.id.starts_with(start), "the same language and gender: {}", voice.id);
-            let told = format!("no {accent} voice for language {language}: {}", voice.id);
-            assert_eq!(voice.substituted, Some(told));
+            let warning = format!("no {accent} voice for language {language}: {}", voice.id);
+            assert_eq!(voice.substituted, Some(warning));
         };
         check("en", "irish", "male", "flite:rms");
         check("en", "mexican", "female", "flite:slt");

@@ -12,7 +12,7 @@ mod stretch;
 use std::path::Path;
 
 use ringer_media::detected_language::DetectedLanguage;
-use ringer_speech::whisper::{WEIGHTS, Whisper};
+use ringer_speech::whisper::{Bias, Reliability, WEIGHTS, Whisper, reliability};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
@@ -48,9 +48,14 @@ impl WhisperRecognizer {
         Ok(WhisperRecognizer { pool, name, sha256 })
     }
 
-    fn begin(&self, language: SpokenIn<'_>, running: bool) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+    fn begin(
+        &self,
+        language: SpokenIn<'_>,
+        keyterms: &[String],
+        running: bool,
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
         let (news, receiver) = mpsc::channel(NEWS_DEPTH);
-        let last = news.clone().try_reserve_owned().expect("a new channel has room");
+        let last = news.clone().try_reserve_owned().expect("a new channel has space");
         let model = &self.pool.0.model;
         let language = match language {
             SpokenIn::Known(code) => match self.why_not(code) {
@@ -63,8 +68,12 @@ impl WhisperRecognizer {
             SpokenIn::Likely(code) if model.is_multilingual() => ((code.to_owned(), false), DetectedLanguage::Unknown),
             SpokenIn::Likely(_) => (("en".to_owned(), true), DetectedLanguage::Fixed),
         };
-        let stretch = Stretch::new(self.pool.0.clone(), language, running, news, last);
+        let stretch = Stretch::new(self.pool.0.clone(), language, self.bias(keyterms), running, news, last);
         (Box::new(Feed::of(stretch)), receiver)
+    }
+
+    fn bias(&self, keyterms: &[String]) -> Bias {
+        if keyterms.is_empty() { Bias::default() } else { self.pool.0.model.bias(keyterms) }
     }
 
     /// Returns the reason why this language is not recognised; `None` if it is.
@@ -84,6 +93,9 @@ fn hash(folder: &Path) -> std::io::Result<String> {
     Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// Share of wrong words from which on it is told of a language, in percent.
+const NOTABLE_PCT: f32 = 15.0;
+
 impl Recognizer for WhisperRecognizer {
     /// Supports everything: speech in a language that the model does not know is a stretch without words, which says
     /// why.
@@ -91,8 +103,26 @@ impl Recognizer for WhisperRecognizer {
         Ok(())
     }
 
-    fn takes_keyterms(&self) -> bool {
-        false
+    fn count_keyterms(&self, keyterms: &[String]) -> usize {
+        self.bias(keyterms).terms()
+    }
+
+    fn doubt(&self, language: &str) -> Option<String> {
+        if language == "en" || !self.pool.0.model.is_multilingual() {
+            return None;
+        }
+        match reliability(language) {
+            Reliability::Measured(pct) if pct < NOTABLE_PCT => None,
+            Reliability::Measured(pct) => Some(format!(
+                "a small model had {pct:.0} % of the words wrong in recordings of people in the language {language}"
+            )),
+            Reliability::Unreliable => Some(format!(
+                "words in the language {language} are not to be relied on: a small model had more than half of them wrong"
+            )),
+            Reliability::NotMeasured => {
+                Some(format!("recognition of the language {language} was never measured on recordings of people"))
+            }
+        }
     }
 
     fn hears_wholes(&self) -> bool {
@@ -109,17 +139,17 @@ impl Recognizer for WhisperRecognizer {
     fn open(
         &self,
         language: SpokenIn<'_>,
-        _keyterms: &[String],
+        keyterms: &[String],
     ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
-        self.begin(language, false)
+        self.begin(language, keyterms, false)
     }
 
     fn open_running(
         &self,
         language: SpokenIn<'_>,
-        _keyterms: &[String],
+        keyterms: &[String],
     ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
-        self.begin(language, true)
+        self.begin(language, keyterms, true)
     }
 
     fn status(&self) -> Status {

@@ -1,5 +1,6 @@
 //! Definitions of a suite as files: declarative push and pull.
 
+mod label_colours;
 pub(super) mod pull;
 pub(super) mod push;
 

@@ -1,14 +1,19 @@
 //! One conversation of a result: its states, addresses, settings, files and privacy.
 
+pub(super) mod after_call;
 pub(super) mod agent_stream;
 pub(super) mod artifacts;
 pub(super) mod commands;
+pub(super) mod earlier;
 pub(super) mod ended;
 pub(super) mod facts;
 pub(super) mod inbound_address;
 pub(super) mod lifecycle;
 pub(super) mod live;
+pub(super) mod mail_thread;
+pub(super) mod model_budget;
 pub(super) mod obstacle;
+pub(super) mod organization_limits;
 pub(super) mod outcome;
 pub(super) mod peaks;
 pub(super) mod privacy;
@@ -28,6 +33,7 @@ use ringer_base::clock::Clock;
 use ringer_store::Store;
 
 use crate::outbox::Outbox;
+use crate::spending::ModelSpending;
 use crate::{Handles, LiveCalls, Settings};
 
 /// Conversations of results: states, addresses, records and privacy.
@@ -37,6 +43,7 @@ pub struct Conversations {
     settings: Arc<Settings>,
     live: Arc<dyn LiveCalls>,
     outbox: Arc<Outbox>,
+    spending: Arc<ModelSpending>,
 }
 
 impl Conversations {
@@ -48,6 +55,7 @@ impl Conversations {
             settings: handles.settings.clone(),
             live: handles.live.clone(),
             outbox: outbox.clone(),
+            spending: handles.spending.clone(),
         }
     }
 }

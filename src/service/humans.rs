@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use ringer_base::clock;
 use ringer_base::clock::Clock;
+use ringer_base::config::carrier;
 use ringer_base::error::{Error, Result};
 use ringer_base::post::Poster;
 use ringer_media::seed::Seed;
@@ -19,6 +20,7 @@ use ringer_model::simulation::SimulationSpec;
 use ringer_model::status::ResultStatus;
 use ringer_model::time::Timestamp;
 use ringer_model::{Object, Page};
+use ringer_provider::VoiceWanted;
 use ringer_store::{Resource, Row, Session, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -232,7 +234,35 @@ impl Humans {
         }
         let row = db.get(id).await?;
         let answer = with_simulations(&mut db, row).await?;
-        db.answer(answer).await
+        let spec = &answer.digital_human.spec;
+        let warnings = self.warnings_of(&mut db, spec).await?;
+        db.answer(LinkedDigitalHuman { warnings, ..answer }).await
+    }
+
+    /// Returns warnings about settings that will act otherwise than they say, a voice that is not here among them, and
+    /// about a number that nobody can call from. Voices of a server are not known: they are asked for before a call.
+    async fn warnings_of(&self, db: &mut Session, spec: &DigitalHumanSpec) -> Result<Vec<String>> {
+        let voices = self.live.synthesizer();
+        let mut warnings = human_rules::unmet::unmet(spec, voices.as_deref());
+        let id = spec.custom_voice_id.as_deref().filter(|id| !id.is_empty());
+        if let (Some(id), Some(synthesizer)) = (id, voices) {
+            let wanted = VoiceWanted { custom_voice_id: Some(id.to_owned()), ..VoiceWanted::of("en") };
+            if let Err(failure) = synthesizer.voice(&wanted) {
+                let another = "another voice speaks in its place";
+                warnings.push(format!("custom_voice_id: there is no voice {id:.60}, {another}: {}", failure.message));
+            }
+        }
+        if let Some(number) = spec.phone_number.as_deref().filter(|_| !self.settings.trunks.is_empty()) {
+            match carrier(&self.settings.trunks, number) {
+                None => warnings.push(format!("phone_number: no trunk carries {number}: it cannot be called from")),
+                Some((name, trunk)) if !trunk.lists(number) && db.number_holder(number).await?.is_none() => warnings
+                    .push(format!(
+                        "phone_number: {number} is a number of sip.trunks.{name}.carries: it has to be added before it is called from"
+                    )),
+                Some(_) => {}
+            }
+        }
+        Ok(warnings)
     }
 
     /// Deletes a Digital Human; its results stay without it. Steps of its journeys that have not begun are CANCELLED,
@@ -249,7 +279,7 @@ impl Humans {
                 self.conversations.cancel(&mut db, &mut result).await?;
                 cancelled.push(result.id);
             } else {
-                db.update(result.id, &result.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+                db.update(result.id, &result.doc, self.clock.now_ms(), Some(caller.author())).await?;
             }
         }
         db.delete::<DigitalHumanSpec>(id).await?;
@@ -334,7 +364,7 @@ impl Humans {
         self.free_number(db, caller, &spec, Some(old.id), take_over).await?;
         let changed = spec != old.doc;
         if changed {
-            db.update(old.id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+            db.update(old.id, &spec, self.clock.now_ms(), Some(caller.author())).await?;
         }
         // Links that change are checked when they are made.
         if links.is_none() && spec.has_journey() && !old.doc.has_journey() {
@@ -364,10 +394,12 @@ impl Humans {
             let seed = spec.svc_as_code_id.map_or_else(|| Seed(clock::random_seed()), |id| Seed::of(&id.to_string()));
             spec.name = Some(names::draw(seed, spec.language, spec.gender));
         }
-        let id = db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let id = db.insert(&spec, self.clock.now_ms(), Some(caller.author())).await?;
         self.link_all(db, id, simulation_ids).await?;
         let row = db.get(id).await?;
-        with_simulations(db, row).await
+        let made = with_simulations(db, row).await?;
+        let warnings = self.warnings_of(db, &made.digital_human.spec).await?;
+        Ok(LinkedDigitalHuman { warnings, ..made })
     }
 
     async fn check_simulations(&self, caller: &Caller, simulation_ids: &[i64]) -> Result<()> {
@@ -402,7 +434,7 @@ impl Humans {
                 return Err(Error::Conflict(NUMBER_TAKEN.into()));
             }
             other.doc.always_on_active = Some(false);
-            db.update(other.id, &other.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            db.update(other.id, &other.doc, self.clock.now_ms(), Some(caller.author())).await?;
         }
         // Calls to a number come to one engine, whosever they are: nobody takes one over from another organization.
         let is_own = db.number_holder(number).await?.is_some_and(|holder| holder == db.organization());
@@ -487,7 +519,7 @@ async fn check_code(db: &mut Session, spec: &DigitalHumanSpec, this: Option<i64>
 async fn with_simulations(db: &mut Session, row: Row<DigitalHumanSpec>) -> Result<LinkedDigitalHuman> {
     let simulation_ids = db.simulations_of(row.id).await?;
     let simulation_id = simulation_ids.first().copied();
-    Ok(LinkedDigitalHuman { digital_human: record_of(row), simulation_ids, simulation_id })
+    Ok(LinkedDigitalHuman { digital_human: record_of(row), simulation_ids, simulation_id, warnings: Vec::new() })
 }
 
 fn record_of(row: Row<DigitalHumanSpec>) -> DigitalHumanRecord {

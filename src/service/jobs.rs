@@ -3,7 +3,6 @@
 
 mod agent_stream;
 mod alert;
-mod autosync;
 mod call;
 mod call_log;
 mod conversation;
@@ -12,10 +11,15 @@ mod evaluate;
 mod finished;
 mod follow_up;
 mod incoming;
+mod incoming_texts;
+mod judging;
 mod lease;
+mod line_test;
+mod mail_in;
 mod monitor;
 mod notify;
 mod perform;
+mod preview;
 mod schedule;
 mod summary;
 mod text;
@@ -25,18 +29,23 @@ mod workshop;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_base::config::SmsCarrier;
 use ringer_base::error::Result;
 use ringer_base::tasks::Tasks;
-use ringer_store::queue::{CallJob, Job};
+use ringer_store::queue::{CallJob, EvaluateJob, Job, Turns};
 use ringer_transport::incoming::Incoming;
+use ringer_transport::mail::{Mailbox, Postbox, SmtpListener};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::Cleared;
+use crate::{Cleared, Service};
 
 pub use self::agent_stream::{AgentStreams, Seat, StreamRefusal};
 use self::conversation::{Left, left_behind, left_off};
-use self::lease::{LOOK_EVERY, catch_panic, claim, finish_job, log_failure, pace_every, run_with_lease};
+pub use self::judging::Judging;
+use self::lease::{LOOK_EVERY, catch_panic, claim, claim_in_turn, finish_job, log_failure, pace_every, run_with_lease};
+pub use self::line_test::{LineStep, LineTest, LineTests};
+pub use self::preview::Previews;
 pub use self::upkeep::Upkeep;
 pub use self::workshop::Workshop;
 
@@ -47,9 +56,12 @@ const CLEAR_EVERY_MS: i64 = 3_600_000;
 
 /// The workers of this process.
 pub struct Workers {
+    service: Service,
     tasks: Tasks,
     claiming: CancellationToken,
     streams: AgentStreams,
+    line_tests: LineTests,
+    previews: Previews,
 }
 
 impl Workers {
@@ -58,37 +70,70 @@ impl Workers {
     /// Calls that come in are taken from `incoming`.
     pub fn start(workshop: Workshop, incoming: mpsc::Receiver<Incoming>) -> Workers {
         let (tasks, claiming) = (Tasks::new(), CancellationToken::new());
-        let room = Arc::new(Semaphore::new(workshop.engine.max_calls()));
-        workshop.running.serve(workshop.engine.sip_address(), room.clone());
-        let desk = incoming::Desk { workshop: workshop.clone(), room: room.clone(), stopping: claiming.clone() };
+        let permits = Arc::new(Semaphore::new(workshop.engine.max_calls()));
+        workshop.running.serve(workshop.engine.sip_address(), permits.clone());
+        workshop.running.send_texts_by(workshop.engine.text_sender());
+        workshop.running.speak_by(workshop.placement_settings.synthesizer.clone());
+        if workshop.service.settings().sms.carrier == SmsCarrier::Sip {
+            let texts = incoming_texts::serve(workshop.clone(), tasks.clone());
+            tasks.spawn("incoming texts", until(claiming.clone(), texts));
+        }
+        let desk = incoming::Desk { workshop: workshop.clone(), permits: permits.clone(), stopping: claiming.clone() };
         let desk = Arc::new(desk);
         let streams = AgentStreams::new(desk.clone(), tasks.clone());
+        let line_tests = LineTests::new(workshop.clone());
+        let previews = Previews::new(&workshop);
         tasks.spawn("incoming calls", desk.serve(incoming, tasks.clone()));
         tasks.spawn("admit", until(claiming.clone(), admit(workshop.clone())));
         tasks.spawn("retention", until(claiming.clone(), clear_old(workshop.clone())));
-        tasks.spawn("call jobs", call_jobs(workshop.clone(), room, tasks.clone(), claiming.clone()));
+        tasks.spawn("call jobs", call_jobs(workshop.clone(), permits, tasks.clone(), claiming.clone()));
         tasks.spawn("text jobs", text::work(workshop.clone(), tasks.clone(), claiming.clone()));
         let deliveries = deliver::run(workshop.service.clone(), tasks.clone(), claiming.clone());
         tasks.spawn("webhook deliveries", deliveries);
         let upkeep = Upkeep {
             fillers: workshop.fillers.clone(),
-            model: workshop.placer.model.clone(),
+            model: workshop.placement_settings.model.clone(),
             recognizer: Some(workshop.engine.recognizer()),
             ear: workshop.ear.clone(),
+            judged_at_once: workshop.judging.at_once(),
             stopping: claiming.clone(),
             ..Upkeep::new(workshop.service.clone())
         };
         tasks.spawn("upkeep jobs", upkeep.work(tasks.clone()));
         tasks.spawn("schedule jobs", one_by_one(workshop.clone(), claiming.clone(), schedule::run));
-        tasks.spawn("autosync jobs", one_by_one(workshop.clone(), claiming.clone(), autosync::run));
         tasks.spawn("sweep", until(claiming.clone(), sweep(workshop.clone())));
-        tasks.spawn("evaluate jobs", one_by_one(workshop, claiming.clone(), evaluate::run));
-        Workers { tasks, claiming, streams }
+        let service = workshop.service.clone();
+        let spending = service.spending().clone();
+        tasks.spawn("model uses", until(claiming.clone(), async move { spending.keep_storing().await }));
+        tasks.spawn("evaluate jobs", evaluations(workshop, tasks.clone(), claiming.clone()));
+        Workers { service, tasks, claiming, streams, line_tests, previews }
+    }
+
+    /// Takes the mails that come to a listener, and to a mailbox.
+    pub fn take_mail(&self, service: &Service, listener: Option<SmtpListener>, mailbox: Option<Mailbox>) {
+        let postbox: Arc<dyn Postbox> = Arc::new(mail_in::ConversationPostbox(service.clone()));
+        if let Some(listener) = listener {
+            let serving = listener.serve(postbox.clone(), self.tasks.clone(), self.claiming.clone());
+            self.tasks.spawn("mail listener", serving);
+        }
+        if let Some(mailbox) = mailbox {
+            self.tasks.spawn("mailbox", mailbox.serve(postbox, self.claiming.clone()));
+        }
     }
 
     /// Returns the entry for agents that call by WebSocket.
     pub fn streams(&self) -> AgentStreams {
         self.streams.clone()
+    }
+
+    /// Returns the tests of lines.
+    pub fn line_tests(&self) -> LineTests {
+        self.line_tests.clone()
+    }
+
+    /// Returns the previews of Digital Humans.
+    pub fn previews(&self) -> Previews {
+        self.previews.clone()
     }
 
     /// Stops claiming new work; running calls go on.
@@ -100,6 +145,7 @@ impl Workers {
     pub async fn finish(&self) {
         self.stop_claiming();
         self.tasks.stop().await;
+        log_failure("failed to store the use of language models", self.service.spending().store_noted().await);
     }
 }
 
@@ -137,19 +183,19 @@ async fn clear_old(workshop: Workshop) {
     }
 }
 
-/// Makes calls, as many at once as the engine has room for.
+/// Makes calls, as many at once as the engine has permits for.
 ///
 /// A place is taken when there is a call to make: calls that come in share them.
-async fn call_jobs(workshop: Workshop, room: Arc<Semaphore>, tasks: Tasks, claiming: CancellationToken) {
+async fn call_jobs(workshop: Workshop, permits: Arc<Semaphore>, tasks: Tasks, claiming: CancellationToken) {
     let mut pace = pace_every(Duration::from_secs_f64(1.0 / workshop.start_rate_per_s));
     loop {
         let next = async {
             let claimed = claim::<CallJob>(&workshop.service).await;
-            let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
+            let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
             pace.tick().await;
-            (place, claimed)
+            (permit, claimed)
         };
-        let (place, (claimed, job)) = tokio::select! {
+        let (permit, (claimed, job)) = tokio::select! {
             biased;
             () = claiming.cancelled() => return,
             next = next => next,
@@ -165,7 +211,32 @@ async fn call_jobs(workshop: Workshop, room: Arc<Semaphore>, tasks: Tasks, claim
             };
             let left = run_with_lease(&workshop.service, &claimed, work).await;
             left_off(&workshop.service, &claimed, left).await;
-            drop(place);
+            drop(permit);
+        });
+    }
+}
+
+/// Judges conversations, several at once, those of each organization in turn.
+async fn evaluations(workshop: Workshop, tasks: Tasks, claiming: CancellationToken) {
+    let permits = Arc::new(Semaphore::new(workshop.judging.at_once()));
+    let mut turns = Turns::default();
+    loop {
+        let next = async {
+            let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
+            (permit, claim_in_turn(&workshop.service, &[EvaluateJob::NAME], &mut turns).await)
+        };
+        let (permit, claimed) = tokio::select! {
+            biased;
+            () = claiming.cancelled() => return,
+            next = next => next,
+        };
+        let workshop = workshop.clone();
+        tasks.spawn("evaluate job", async move {
+            let service = workshop.service.clone();
+            let work = async { evaluate::run(workshop, claimed.job()?).await };
+            let done = run_with_lease(&service, &claimed, work).await;
+            finish_job(&service, &claimed, done).await;
+            drop(permit);
         });
     }
 }
@@ -204,6 +275,14 @@ async fn sweep(workshop: Workshop) {
             "failed to look for schedules without a job",
             catch_panic(service.runs().restore_schedules()).await,
         );
+        log_failure(
+            "failed to wake results that wait for a place",
+            catch_panic(service.conversations().wake_waiting()).await,
+        );
+        log_failure(
+            "failed to wake results that wait for the budget of a model",
+            catch_panic(service.conversations().wake_within_budget()).await,
+        );
         log_failure("failed to check the usage limit", catch_panic(service.conversations().end_unpaid_calls()).await);
         log_failure(
             "failed to renew this engine's registration; other engines may take it for dead",
@@ -232,7 +311,7 @@ mod tests {
 
     use super::lease::{LEASE_MS, MOST_ATTEMPTS, in_time};
     use super::*;
-    use crate::{Caller, EVALUATION_MS, NoLiveCalls, Service, Settings};
+    use crate::{Caller, EVALUATION_MS, NoLiveCalls, Settings, UsedBy};
 
     fn parse<T: DeserializeOwned>(body: Value) -> T {
         serde_json::from_value(body).expect("the body fits")
@@ -347,10 +426,13 @@ mod tests {
     async fn an_evaluation_that_takes_too_long_is_dropped() {
         let folder = tempfile::tempdir().expect("a folder");
         let (service, _) = product(folder.path()).await;
-        assert_eq!(in_time(&service, async { 1 }).await, Some(1));
+        let account = service.spending().account(UsedBy::Nobody);
+        assert_eq!(in_time(&service, &account, async { 1 }).await, Some(1));
         let clock = service.clock();
-        let (late, ()) =
-            tokio::join!(in_time(&service, std::future::pending::<()>()), clock.advance_to_wait(EVALUATION_MS));
+        let (late, ()) = tokio::join!(
+            in_time(&service, &account, std::future::pending::<()>()),
+            clock.advance_to_wait(EVALUATION_MS)
+        );
         assert_eq!(late, None);
     }
 }

@@ -15,9 +15,11 @@ mod generation;
 mod humans;
 pub mod jobs;
 mod library;
+mod not_done;
 mod outbox;
 mod placement;
 mod runs;
+mod spending;
 mod watching;
 
 use std::collections::BTreeMap;
@@ -27,15 +29,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_base::clock::Clock;
-use ringer_base::config::{Behaviour, Capture, DialLimits, Notify, Pipelines, Sms, Trunk, nearest};
+use ringer_base::config::{Behaviour, Capture, Email, Notify, OrganizationLimits, Pipelines, Sms, Trunk, nearest};
 use ringer_base::error::{Error, Result};
 use ringer_base::guard::Guard;
 use ringer_base::post::Poster;
 use ringer_base::tls::Roots;
-use ringer_engine::SocketSettings;
+use ringer_engine::{SocketSettings, TextSender};
 use ringer_media::call::EndReason;
 use ringer_model::api_key::Scope;
-use ringer_provider::LanguageModel;
+use ringer_model::language_model::ModelRecord;
+use ringer_model::mail::MailHome;
+use ringer_provider::{LanguageModel, Synthesizer};
 use ringer_store::Store;
 use ringer_store::events::Feed;
 use ringer_store::queue::Queue;
@@ -48,10 +52,11 @@ use uuid::Uuid;
 pub use self::bundle::Bundles;
 pub use self::conversation::Conversations;
 pub use self::conversation::agent_stream::StreamGoal;
-pub use self::conversation::artifacts::{HTTP_LOG, Peaks, RECOGNIZED, Timeline, recording_link};
+pub use self::conversation::artifacts::{HTTP_LOG, MAIL_LOG, Peaks, RECOGNIZED, Timeline, recording_link};
 pub use self::conversation::ended::Ended;
-pub use self::conversation::inbound_address::{InboundAddress, Turn};
+pub use self::conversation::inbound_address::{InboundAddress, QueueStep};
 pub use self::conversation::live::Running;
+pub use self::conversation::mail_thread::{MailNews, MailThread, OutgoingMail};
 pub use self::conversation::obstacle::Obstacle;
 pub use self::conversation::outcome::{CallOutcome, Circumstances, is_unreachable};
 pub use self::conversation::peaks::{PeakStretch, Zoom};
@@ -88,26 +93,36 @@ pub use self::library::page_key::PageDoor;
 pub use self::library::phone_numbers::{NumberAdded, NumberReleased};
 pub use self::library::simulations::{Message, SimulationAdded, SimulationDeleted};
 pub use self::library::versions::{VersionDeleted, VersionLabels};
+pub use self::not_done::NotDone;
 pub use self::outbox::Outbox;
 pub use self::placement::Placements;
+pub use self::placement::adapter::{Adapters, adapters};
+pub use self::placement::definitions::{Definitions, Synced, definitions};
 use self::placement::dial::RefusalCounts;
 pub use self::placement::dial::{CallerNumber, Outgoing, Refusals, unmatched_limits};
-pub use self::placement::{Begin, Placed, Placer, RoomPlan, Sounds, TextPlaced};
+pub use self::placement::{
+    Begin, BeginText, PlacementSettings, PlatformLine, PreparedCall, PreparedText, Preview, RoomPlan, Sounds, Trial,
+    line_of,
+};
 pub use self::runs::Runs;
+pub use self::runs::compare::RunComparison;
 pub use self::runs::incoming::Reached;
 pub use self::runs::ladder::Ladder;
-pub use self::runs::page_file::CallFile;
+pub use self::runs::mail_list::MailList;
+pub use self::runs::mails::MailTaken;
+pub use self::runs::page_file::{CallFile, RunFile};
 pub use self::runs::queueing::{RunCancelled, RunDeleted, RunResults};
 pub use self::runs::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::runs::retention::Cleared;
 pub use self::runs::run_list::{ListedRun, ResultChange, RunChanges, RunPage, RunQuery};
-pub use self::runs::scheduler::{AutosyncAccepted, AutosyncTarget, RunAccepted};
+pub use self::runs::scheduler::{AutosyncAccepted, AutosyncSkipped, AutosyncTarget, RunAccepted};
 pub use self::runs::schedules::{ScheduleDeleted, ScheduleList};
 use self::runs::send_text::Talks;
-pub use self::runs::sms_runs::{SmsQueued, Terminated};
-pub use self::runs::summary::RunTold;
+pub use self::runs::sms_runs::{AddressedText, SmsQueued, Terminated};
+pub use self::runs::summary::RunSummary;
 pub use self::runs::text_runs::TextNews;
 pub use self::runs::turn_list::TurnList;
+pub use self::spending::{ModelSpending, UsedBy};
 pub use self::watching::Watching;
 pub use self::watching::alerts::{AlertDeleted, AlertPage, ViolationPage};
 pub use self::watching::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
@@ -123,6 +138,8 @@ pub struct Caller {
     pub organization: String,
     /// Id of the API key.
     pub key_id: Uuid,
+    /// User of the key; `None`: it was made without one.
+    pub user_id: Option<Uuid>,
     /// Scope that limits its operations.
     pub scope: Scope,
 }
@@ -130,7 +147,17 @@ pub struct Caller {
 impl Caller {
     /// Returns the engine itself, working for an organization.
     pub fn engine(organization: &str) -> Caller {
-        Caller { organization: organization.to_owned(), key_id: Uuid::nil(), scope: Scope::Admin }
+        Caller::keyless(organization.to_owned(), Scope::Admin)
+    }
+
+    /// Returns a caller without a key in an organization.
+    pub fn keyless(organization: String, scope: Scope) -> Caller {
+        Caller { organization, key_id: Uuid::nil(), user_id: None, scope }
+    }
+
+    /// Returns the id of the author of a change: the user of the key, else the key.
+    pub fn author(&self) -> Uuid {
+        self.user_id.unwrap_or(self.key_id)
     }
 
     /// True for a key of scope admin.
@@ -164,6 +191,16 @@ pub trait LiveCalls: Send + Sync {
     /// Returns a watch that changes with every stored change of a result's state; `None` when this process makes no
     /// calls.
     fn any_change(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
+    /// Sender of text messages over SIP; `None` when this process has none.
+    fn text_sender(&self) -> Option<TextSender> {
+        None
+    }
+
+    /// Synthesizer that speaks in the calls of this process; `None` when it makes none.
+    fn synthesizer(&self) -> Option<Arc<dyn Synthesizer>> {
         None
     }
 
@@ -223,8 +260,14 @@ pub struct Settings {
     pub text_reply_delay_ms: u32,
     /// The carrier of text messages.
     pub sms: Arc<Sms>,
+    /// Settings of conversations by mail.
+    pub email: Arc<Email>,
     /// True if a model judges by ear.
     pub hears: bool,
+    /// Language models and models that judge by ear, the default of each first.
+    pub models: Arc<Vec<ModelRecord>>,
+    /// Budget of the default language model a day in USD, at which new conversations wait; `None`: no limit.
+    pub callers_usd_per_day: Option<f64>,
     /// Numbers behind the named levels of Digital Humans.
     pub behaviour: Behaviour,
     /// Looks up the hosts of agents' SIP addresses.
@@ -233,8 +276,8 @@ pub struct Settings {
     pub trunks: Arc<BTreeMap<String, Trunk>>,
     /// True if dialects with headers and keys go to every host, on an engine that only its user calls with.
     pub any_host: bool,
-    /// Limits of the numbers that organizations dial, by organization.
-    pub dial_limits: Arc<BTreeMap<String, DialLimits>>,
+    /// Limits of organizations, by their names or ids.
+    pub organization_limits: Arc<BTreeMap<String, OrganizationLimits>>,
     /// Address of the API, where agents open WebSockets without a public URL; `None`: it is not known.
     pub api: Option<SocketAddr>,
     /// Times and limits of WebSockets.
@@ -249,6 +292,10 @@ pub struct Settings {
     pub yield_to_started_event: bool,
     /// Dialects of WebSockets with settings of their own, by name.
     pub dialects: Arc<BTreeMap<String, Dialect>>,
+    /// Adapters of voice-agent platforms, by the names of these.
+    pub adapters: Arc<Adapters>,
+    /// Ways to read the definitions of agents, by the names of their providers.
+    pub definitions: Arc<Definitions>,
 }
 
 impl Settings {
@@ -271,12 +318,15 @@ impl Settings {
             journey_stop_on_failure: false,
             text_reply_delay_ms: 0,
             sms: Arc::default(),
+            email: Arc::default(),
             hears: false,
+            models: Arc::default(),
+            callers_usd_per_day: None,
             behaviour: Behaviour::default(),
             names: Resolver::default(),
             trunks: Arc::default(),
             any_host: false,
-            dial_limits: Arc::default(),
+            organization_limits: Arc::default(),
             api: None,
             sockets: SocketSettings::default(),
             peers: PeerTerms::default(),
@@ -284,6 +334,8 @@ impl Settings {
             roots: Roots::default(),
             yield_to_started_event: true,
             dialects: Arc::default(),
+            adapters: Arc::default(),
+            definitions: Arc::default(),
         }
     }
 
@@ -299,6 +351,11 @@ impl Settings {
             names.extend(self.dialects.keys().map(String::as_str));
             Error::Refused(Kind::unknown(name) + &nearest(name, names.into_iter()))
         })
+    }
+
+    /// Returns the addresses of conversations by mail; `None`: there are none.
+    pub fn mail_home(&self) -> Option<MailHome> {
+        MailHome::new(self.email.address.as_deref(), self.email.inbound_domain.as_deref())
     }
 
     /// Returns the file of an uploaded background noise.
@@ -318,6 +375,7 @@ struct Handles {
     model: Option<Arc<dyn LanguageModel>>,
     talks: Arc<Talks>,
     refusals: Arc<RefusalCounts>,
+    spending: Arc<ModelSpending>,
 }
 
 /// The product: its subjects, each with the operations of its folder. Cheap to clone.
@@ -345,7 +403,8 @@ impl Service {
         ));
         let settings = Arc::new(settings);
         let (talks, refusals) = (Arc::default(), Arc::default());
-        Service::with(Handles { store, clock, settings, live, poster, model: None, talks, refusals })
+        let spending = ModelSpending::new(&store, &clock);
+        Service::with(Handles { store, clock, settings, live, poster, model: None, talks, refusals, spending })
     }
 
     /// Returns a product whose subjects have these handles.
@@ -354,7 +413,7 @@ impl Service {
         let library = Arc::new(Library::new(&handles, &outbox));
         let conversations = Arc::new(Conversations::new(&handles, &outbox));
         let humans = Arc::new(Humans::new(&handles, &conversations));
-        let placements = Arc::new(Placements::new(&handles, &conversations));
+        let placements = Arc::new(Placements::new(&handles, &outbox, &library, &conversations));
         let evaluations = Arc::new(Evaluations::new(&handles, &outbox, &library, &conversations));
         let runs = Arc::new(Runs::new(&handles, &outbox, &conversations, &evaluations));
         let watching = Arc::new(Watching::new(&handles, &outbox, &conversations, &runs));
@@ -382,6 +441,7 @@ impl Service {
     }
 
     /// Returns the same product, which looks at and posts to the addresses of users where `guard` lets it.
+    #[cfg(any(test, feature = "testing"))]
     pub fn with_guard(self, guard: Guard) -> Service {
         let poster = Arc::new(Poster::new(guard, WEBHOOK_PATIENCE));
         Service::with(Handles { poster, ..(*self.handles).clone() })
@@ -410,6 +470,11 @@ impl Service {
     /// Returns the events of a result as they happen.
     pub fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
         self.handles.live.feed(result_id)
+    }
+
+    /// Returns the uses of language models, and their cost.
+    pub fn spending(&self) -> &Arc<ModelSpending> {
+        &self.handles.spending
     }
 
     /// Returns what writes events, notices and jobs in the transaction of a change.

@@ -1,25 +1,34 @@
 //! Turns a result into a call: agent, address, caller, and the caller's behaviour. It takes resources and returns plain
 //! values for the engine, or an error code. It places no call itself.
 
+pub(crate) mod adapter;
+mod adapter_after;
+mod adapter_place;
+mod adapter_ways;
 mod begin;
 mod behaviour;
+pub(crate) mod definitions;
 pub(super) mod dial;
 mod dynamic;
-mod earlier;
 mod ignored_fields;
 mod ignored_steps;
 mod impairment;
 mod levels;
+mod line;
+mod mail;
 mod opening;
 mod phone;
 mod pipeline;
 mod platform;
+mod preview;
 mod room;
 mod route;
 mod socket;
 mod sound;
 mod steps;
 mod text;
+mod trial;
+mod trunk_texts;
 pub(super) mod trunks;
 mod voices;
 
@@ -31,15 +40,15 @@ use ringer_base::config::{Behaviour, Capture, Dtmf};
 use ringer_base::error::Result;
 use ringer_base::post::Poster;
 use ringer_engine::noise::NoiseBeds;
-use ringer_engine::{Destination, Placement};
+use ringer_engine::{Destination, Placement, known_words};
 use ringer_human as human;
 use ringer_human::{Facts, FluencyLevel, Profile, Verbosity, phrases};
-use ringer_media::call::{CallSpec, DtmfMethod, Ears, Limits, Opening, TurnSpec};
+use ringer_media::call::{CallSpec, DtmfMethod, Ears, Limits, Opening, TurnRules};
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 use ringer_model::Object;
 use ringer_model::agent::{AgentDoc, ConnectionType, Provider};
-use ringer_model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality};
+use ringer_model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, Fluency, JourneyStep, Language};
 use ringer_model::error_code::ErrorCode;
 use ringer_model::integration::IntegrationSpec;
 use ringer_model::noise::NoiseDoc;
@@ -51,19 +60,27 @@ use ringer_store::{Row, Session, Store};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-pub use self::begin::Begin;
+use self::adapter::SessionPlan;
+use self::adapter::tokens::Tokens;
+pub use self::begin::{Begin, BeginText};
 use self::dial::{Outgoing, RefusalCounts, foreign_number};
+pub use self::line::PlatformLine;
+pub use self::preview::Preview;
 pub use self::room::RoomPlan;
 pub use self::sound::Sounds;
-pub use self::text::TextPlaced;
+pub use self::text::PreparedText;
 pub(super) use self::text::alone;
+pub use self::trial::{Trial, line_of};
+use super::conversation::earlier::{Whose, earlier};
 use super::conversation::facts::{identity, spoken_facts};
 use super::conversation::obstacle::Obstacle;
 use super::conversation::snapshot::keep_settings;
 use super::library::human_rules::values::bind;
 use super::outbox::addresses::number;
 use crate::conversation::Conversations;
-use crate::{Handles, LiveCalls, Settings};
+use crate::library::Library;
+use crate::outbox::Outbox;
+use crate::{Handles, LiveCalls, NotDone, Settings};
 
 /// Calls and written conversations of results, as the engine is to place them.
 #[derive(Clone)]
@@ -74,12 +91,20 @@ pub struct Placements {
     poster: Arc<Poster>,
     live: Arc<dyn LiveCalls>,
     refusals: Arc<RefusalCounts>,
+    outbox: Arc<Outbox>,
+    library: Arc<Library>,
     conversations: Arc<Conversations>,
+    tokens: Arc<Tokens>,
 }
 
 impl Placements {
     /// Returns the subject with the handles that it needs.
-    pub(super) fn new(handles: &Handles, conversations: &Arc<Conversations>) -> Placements {
+    pub(super) fn new(
+        handles: &Handles,
+        outbox: &Arc<Outbox>,
+        library: &Arc<Library>,
+        conversations: &Arc<Conversations>,
+    ) -> Placements {
         Placements {
             store: handles.store.clone(),
             clock: handles.clock.clone(),
@@ -87,7 +112,10 @@ impl Placements {
             poster: handles.poster.clone(),
             live: handles.live.clone(),
             refusals: handles.refusals.clone(),
+            outbox: outbox.clone(),
+            library: library.clone(),
             conversations: conversations.clone(),
+            tokens: Arc::default(),
         }
     }
 }
@@ -97,7 +125,7 @@ const MEANING_MS: u32 = 1500;
 
 /// Settings and providers that calls are placed with.
 #[derive(Clone)]
-pub struct Placer {
+pub struct PlacementSettings {
     /// Numbers behind the named levels.
     pub behaviour: Behaviour,
     /// Time in milliseconds that a due turn waits for the recognizer's final text.
@@ -116,8 +144,8 @@ pub struct Placer {
     pub sounds: Arc<Sounds>,
 }
 
-/// A call that can be placed.
-pub struct Placed {
+/// A call that is ready to be placed.
+pub struct PreparedCall {
     /// Call that the engine is to place.
     pub placement: Placement,
     /// Number that has to be admitted before the call is placed; `None`: none leaves.
@@ -128,13 +156,15 @@ pub struct Placed {
     pub warnings: Vec<String>,
     /// Media room that has to be opened before the call is placed; `None`: the call is in none.
     pub room: Option<Box<RoomPlan>>,
+    /// Session that has to be asked for before the call is placed; `None`: the call needs none.
+    pub session: Option<Box<SessionPlan>>,
     /// Topic of tool calls in a media room.
     pub tool_topic: Option<String>,
 }
 
 /// The rows that a call is made of.
 #[derive(Default)]
-struct Cast {
+struct CallRows {
     result_id: i64,
     run_id: i64,
     seed: Seed,
@@ -152,6 +182,8 @@ struct Cast {
     identity: Seed,
     /// Summaries of the journey's earlier steps, as the caller remembers them.
     earlier: Vec<String>,
+    /// True if the organization has added the Digital Human's number.
+    has_added_number: bool,
     /// `None` outside of any run.
     human_id: Option<i64>,
     /// Words that the caller always begins with, where they were made.
@@ -164,53 +196,48 @@ impl Placements {
     /// Returns the call of a result, as its Digital Human, agent, simulation and run say.
     ///
     /// # Errors
-    /// The outer error is a fault of the store; the inner one says why there can be no call.
+    /// The reason why there can be no call, or a fault of the store.
     pub async fn placement(
         &self,
         organization: &str,
         result_id: i64,
-        placer: &Placer,
-    ) -> Result<Result<Placed, Obstacle>> {
+        terms: &PlacementSettings,
+    ) -> Result<PreparedCall, NotDone<Obstacle>> {
         let mut db = self.store.org(organization).write().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
-        match cast(&mut db, &row).await? {
-            Ok(cast) => {
-                db.commit().await?;
-                self.fill_in(organization, cast, placer).await
-            }
-            Err(obstacle) => Ok(Err(obstacle)),
-        }
+        let rows = read_rows(&mut db, &row).await?;
+        db.commit().await?;
+        self.fill_in(organization, rows, terms).await
     }
 
     /// Returns the call that is made of these rows. Asks names, networks and models, which may take long: no
     /// transaction is open meanwhile.
-    async fn fill_in(&self, organization: &str, mut cast: Cast, placer: &Placer) -> Result<Result<Placed, Obstacle>> {
-        let result_id = cast.result_id;
-        let mut told = match self.find_address(organization, &mut cast).await? {
-            Ok(told) => told,
-            Err(obstacle) => return Ok(Err(obstacle)),
-        };
-        self.give_opening(organization, &mut cast, placer, false).await?;
+    async fn fill_in(
+        &self,
+        organization: &str,
+        mut rows: CallRows,
+        terms: &PlacementSettings,
+    ) -> Result<PreparedCall, NotDone<Obstacle>> {
+        let result_id = rows.result_id;
+        let mut found = self.find_address(organization, &mut rows).await?;
+        self.give_opening(organization, &mut rows, terms, false).await?;
         let folder = self.settings.result_folder(result_id);
-        let mut placed = match cast.place(placer, &self.settings).await {
-            Ok(placed) => placed,
-            Err(obstacle) => return Ok(Err(obstacle)),
-        };
-        placed.placement.folder = Some(folder);
-        let trunk = placed.dial.as_ref().map(|dial| dial.trunk.as_str());
+        let mut prepared = rows.place(terms, &self.settings).await?;
+        prepared.placement.folder = Some(folder);
+        let trunk = prepared.dial.as_ref().map(|dial| dial.trunk.as_str());
         if let Some(gate) = self.dial_gate(organization, result_id, trunk) {
-            placed.placement.destination.set_gate(gate);
+            prepared.placement.destination.set_gate(gate);
         }
         // Notes of the engine itself come first.
-        told.extend(std::mem::take(&mut placed.notes));
-        placed.notes = told;
-        Ok(Ok(placed))
+        found.extend(std::mem::take(&mut prepared.notes));
+        prepared.notes = found;
+        Ok(prepared)
     }
 }
 
 /// Reads the rows that the call of a result is made of, and keeps the settings that it is held with. Keeps nothing
 /// where there can be no call.
-async fn cast(db: &mut Session, row: &Row<ResultDoc>) -> Result<Result<Cast, Obstacle>> {
+async fn read_rows(db: &mut Session, row: &Row<ResultDoc>) -> Result<CallRows, NotDone<Obstacle>> {
     let body = &row.doc.body;
     let agent = db.get::<AgentDoc>(body.agent_id).await?.doc;
     let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
@@ -220,32 +247,38 @@ async fn cast(db: &mut Session, row: &Row<ResultDoc>) -> Result<Result<Cast, Obs
         None => None,
     };
     let Some(human) = human else {
-        return Ok(Err(Obstacle::new(ErrorCode::InternalError, "The Digital Human was deleted before its call")));
+        return Err(Obstacle::new(ErrorCode::InternalError, "The Digital Human was deleted before its call").into());
     };
     if let Some(noise) = human.doc.uploaded_noise()
         && db.find::<NoiseDoc>(noise).await?.is_none()
     {
         let message = format!("There is no uploaded sound '{noise}'");
-        return Ok(Err(Obstacle::new(ErrorCode::CustomNoiseFailed, message)));
+        return Err(Obstacle::new(ErrorCode::CustomNoiseFailed, message).into());
     }
-    let mut steps = human.doc.journey_steps.iter().flatten();
-    let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
-    let connection = agent.spec.connection().or(run.overrides.connection());
+    let step = human.doc.step(body.journey_step).cloned();
+    let met = agent.spec.met_in(step.as_ref()).into_owned();
+    let connection = met.connection().or(run.overrides.connection());
     let dials = matches!(connection, Some(ConnectionType::Sip | ConnectionType::Phone | ConnectionType::Sms));
-    let own = number(&agent.spec, &human.doc, step.as_ref()).filter(|_| dials);
+    let own = number(&met, &human.doc, step.as_ref()).filter(|_| dials);
     if let Some(own) = own
         && let Some(obstacle) = foreign_number(db, own).await?
     {
-        return Ok(Err(obstacle));
+        return Err(obstacle.into());
     }
+    // It is not another organization's.
+    let has_added_number = match own {
+        Some(own) => db.number_holder(own).await?.is_some(),
+        None => false,
+    };
     let seed = Seed(body.seed as u64);
     let identity = identity(&row.doc, &human.doc.seed_key(human.id), run.seed);
-    let earlier = earlier::earlier(db, row, &human.doc).await?;
+    let earlier = earlier(db, row, &human.doc, Whose::Caller).await?;
     let platforms = platform::credentials(db, connection).await?;
     keep_settings(db, row, &agent.spec, &human.doc, &simulation).await?;
+    let agent = AgentDoc { spec: met, ..agent };
     let (human_id, mut human, overrides) = (Some(human.id), human.doc, run.overrides);
     human.traits = bind(human.traits, identity);
-    Ok(Ok(Cast {
+    Ok(CallRows {
         result_id: row.id,
         run_id: body.simulation_run_id,
         seed,
@@ -259,49 +292,59 @@ async fn cast(db: &mut Session, row: &Row<ResultDoc>) -> Result<Result<Cast, Obs
         step,
         identity,
         earlier,
+        has_added_number,
         human_id,
         first_line: None,
         warnings: Vec::new(),
-    }))
+    })
 }
 
-impl Cast {
-    async fn place(self, placer: &Placer, settings: &Settings) -> Result<Placed, Obstacle> {
-        let (destination, dial) = route::destination(&self, &placer.codecs, settings).await?;
-        let mut warnings = self.idle_fields(placer.model.is_some(), &settings.sms);
-        warnings.extend(self.follows_without(placer.model.is_some()));
+impl CallRows {
+    async fn place(self, terms: &PlacementSettings, settings: &Settings) -> Result<PreparedCall, Obstacle> {
+        let (destination, dial) = route::destination(&self, &terms.codecs, settings).await?;
+        let session = adapter::plan(&self, &destination, settings)?;
+        let mut warnings = self.idle_fields(terms.model.is_some(), &settings.sms);
+        warnings.extend(self.follows_without(terms.model.is_some()));
+        warnings.extend(adapter::warn_of_idle(&self, settings));
         warnings.extend(self.warnings.iter().cloned());
         let language = self.language();
         let traits = self.traits();
-        let mut spec = self.spec(placer, settings, &Facts::of(&traits), &mut warnings).await?;
+        let mut spec = self.spec(terms, settings, &Facts::of(&traits), &mut warnings).await?;
         if let Some(method) = destination.digit_method() {
             spec.dtmf = method;
         }
         let mut wanted = self.voice();
-        let voice = voices::choose(&*placer.synthesizer, &mut wanted, &mut warnings);
+        let voice = voices::choose(&*terms.synthesizer, &mut wanted, &mut warnings).await;
         let voice = voice.map_err(|failure| Obstacle::new(ErrorCode::SynthesizerFailed, failure.message))?;
-        let voice = voice.at(placer.behaviour.speed.level_wpm(&wanted.speed) as f32);
+        let voice = voice.at(terms.behaviour.speed.level_wpm(&wanted.speed) as f32);
+        let profile = self.profile(&terms.behaviour, traits);
+        let fluency = profile.fluency(self.seed);
+        let mind = human::mind(profile, terms.model.clone(), self.seed);
+        let says_more = terms.model.is_some() || self.human.fluency != Fluency::Native;
+        let known = (!says_more).then(|| known_words(&spec, mind.known_texts()));
+        let voice = voices::settle(&*terms.synthesizer, voice, known.as_deref(), &mut warnings);
         let mut notes = Object::from_iter([
-            ("behaviour".to_owned(), self.in_force(placer, &spec)),
+            ("behaviour".to_owned(), self.in_force(terms, &spec)),
             ("voice".to_owned(), json!(voice.id)),
             ("channel_layout".to_owned(), json!({ "0": "digital_human", "1": "agent" })),
         ]);
         notes.extend(destination.address().map(|address| ("target".to_owned(), json!(address))));
-        let speaks = placer.synthesizer.model(&voice);
+        let speaks = terms.synthesizer.model(&voice);
         notes.extend(speaks.map(|model| ("synthesizer".to_owned(), json!(model))));
         if let Some(substituted) = &voice.substituted {
             notes.insert("voice_substituted".to_owned(), json!(substituted));
         }
-        let room = matches!(destination, Destination::Room(_)).then(|| Box::new(room::plan(&self, room::draw())));
+        notes.extend(adapter_ways::note(&self, &destination));
+        let is_own_room = matches!(destination, Destination::Room(_)) && session.is_none();
+        let room = is_own_room.then(|| Box::new(room::plan(&self, room::draw())));
         notes.extend(room.iter().map(|room| ("room".to_owned(), json!(room.room()))));
-        let profile = self.profile(&placer.behaviour, traits);
         let tool_topic = room::tool_topic(&self);
         let placement = Placement {
             id: self.result_id.to_string(),
             spec,
             destination,
-            fluency: profile.fluency(self.seed),
-            mind: human::mind(profile, placer.model.clone(), self.seed),
+            fluency,
+            mind,
             voice: Some(voice),
             language,
             follows: self.follows().then_some(wanted),
@@ -309,46 +352,46 @@ impl Cast {
             folder: None,
             captured: settings.capture == Capture::Full && !self.agent.spec.redact_pii,
         };
-        Ok(Placed { placement, dial, notes, warnings, room, tool_topic })
+        Ok(PreparedCall { placement, dial, notes, warnings, room, session, tool_topic })
     }
 
     async fn spec(
         &self,
-        placer: &Placer,
+        terms: &PlacementSettings,
         settings: &Settings,
         traits: &Facts<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<CallSpec, Obstacle> {
-        let (human, behaviour) = (&self.human, &placer.behaviour);
+        let (human, behaviour) = (&self.human, &terms.behaviour);
         Ok(CallSpec {
             seed: self.seed,
-            turn: TurnSpec {
+            turn: TurnRules {
                 endpointing_delay_ms: ms(human.endpointing_delay),
-                silence_timeout_ms: human.silence_timeout.map_or(TurnSpec::default().silence_timeout_ms, ms),
+                silence_timeout_ms: human.silence_timeout.map_or(TurnRules::default().silence_timeout_ms, ms),
                 yield_after_ms: behaviour.yield_after_ms,
                 hold_floor_ms: behaviour.hold_floor_ms,
                 both_start_ms: behaviour.both_start_ms,
                 yield_to_claims: settings.yield_to_started_event,
-                recognizer_grace_ms: placer.recognizer_grace_ms,
+                recognizer_grace_ms: terms.recognizer_grace_ms,
                 digit_turn_ms: None,
             },
             opening: self.opening(behaviour),
             cut: steps::first_cut(human, traits),
-            interruption: behaviour::interruption(human, traits, behaviour, placer.model.is_some(), warnings),
+            interruption: behaviour::interruption(human, traits, behaviour, terms.model.is_some(), warnings),
             probes: behaviour::probes(human),
-            script: behaviour::script(self, traits, placer, settings, warnings).await?,
+            script: behaviour::script(self, traits, terms, settings, warnings).await?,
             script_ordered: human.scripted_responses_ordered,
-            meaning_ms: placer.model.as_ref().map(|_| MEANING_MS),
+            meaning_ms: terms.model.as_ref().map(|_| MEANING_MS),
             hangup_phrases: human.hangup_phrases.iter().map(|phrase| traits.fill(phrase)).collect(),
             hangup_on_transfer: self.simulation.hangup_on_transfer,
             extension: human.extension.clone().filter(|_| !self.agent_calls()),
-            dtmf: match placer.dtmf {
+            dtmf: match terms.dtmf {
                 Dtmf::Rtp => DtmfMethod::Rtp,
                 Dtmf::Inband => DtmfMethod::Inband,
                 Dtmf::Info => DtmfMethod::Info,
             },
             limits: self.limits(),
-            noise: behaviour::noise(self, placer, settings, warnings).await?,
+            noise: behaviour::noise(self, terms, settings, warnings).await?,
             audio_quality: impairment::audio_quality(human.audio_quality, &behaviour.audio),
             connection: impairment::connection(human.connection_quality, &behaviour.connection),
             phrases: phrases::call_phrases(&self.language()),
@@ -384,7 +427,7 @@ impl Cast {
             language: self.language(),
             accent: human.accent.map(|accent| accent.as_str().to_owned()),
             gender: human.gender.map(|gender| gender.as_str().to_owned()),
-            custom_voice_id: human.custom_voice_id.clone(),
+            custom_voice_id: human.custom_voice_id.clone().filter(|id| !id.is_empty()),
             speed: human.voice_speed.as_str().to_owned(),
             seed: self.identity,
         }
@@ -476,11 +519,6 @@ impl Cast {
     /// True when the Digital Human has the first word unless something else is said of it.
     fn opens(&self) -> bool {
         self.agent_calls() && self.agent.spec.provider() != Provider::P4
-    }
-
-    /// Returns the channel of the journey step, when it is not a call.
-    fn other_channel(&self) -> Option<Modality> {
-        self.step.as_ref().map(|step| step.modality).filter(|modality| *modality != Modality::Voice)
     }
 }
 

@@ -1,10 +1,14 @@
 //! Runs and their results: queueing, schedules, text conversations, lists, exports and evidence.
 
 pub(super) mod always_on;
+pub(super) mod compare;
 pub(super) mod evidence;
 pub(super) mod export;
+mod inbound_messages;
 pub(super) mod incoming;
 pub(super) mod ladder;
+pub(super) mod mail_list;
+pub(super) mod mails;
 pub(super) mod page_file;
 pub(super) mod queueing;
 mod recovery;

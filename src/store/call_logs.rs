@@ -37,10 +37,12 @@ impl LogFilter<'_> {
 
 impl Session {
     /// Returns the call logs of every organization whose evaluation began at `begun_ms` or before: (organization, id).
-    pub async fn evaluating_logs(&mut self, begun_ms: i64) -> Result<Vec<(String, Uuid)>> {
-        let sql = "SELECT org_id, id FROM call_logs WHERE status = $1 AND updated_ms <= $2 ORDER BY id";
-        let found: Vec<(String, String)> =
-            self.pairs(sql, &[CallLogStatus::Evaluating.as_str().into(), begun_ms.into()]).await?;
+    pub async fn evaluating_logs(&mut self, begun_ms: i64, now_ms: i64) -> Result<Vec<(String, Uuid)>> {
+        let sql = "SELECT c.org_id, c.id FROM call_logs c WHERE c.status = $1 AND c.updated_ms <= $2 AND NOT EXISTS \
+                   (SELECT 1 FROM jobs j WHERE j.kind = 'call_log' AND j.lease_ms > $3 \
+                   AND j.job_key LIKE 'call_log:' || c.id || ':%') ORDER BY c.id";
+        let cells = [CallLogStatus::Evaluating.as_str().into(), begun_ms.into(), now_ms.into()];
+        let found: Vec<(String, String)> = self.pairs(sql, &cells).await?;
         let read = |(organization, id): (String, String)| {
             Uuid::parse_str(&id).map(|id| (organization, id)).map_err(Error::internal)
         };

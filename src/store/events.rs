@@ -24,8 +24,8 @@ pub struct FeedEvent {
     pub seq: Option<i64>,
     /// Name of the event, as in the API.
     pub event: String,
-    /// The timeline object as JSON text: it waits for watchers as long as the call lasts, and takes a fifth of the
-    /// room.
+    /// The timeline object as JSON text: it waits for watchers as long as the call lasts, and takes a fifth of
+    /// the memory.
     pub data: Box<str>,
 }
 
@@ -156,17 +156,20 @@ mod tests {
     #[test]
     fn a_long_call_keeps_the_last_figures_of_the_network_alone() {
         let feed = Feed::new();
-        let (mut seen, mut told) = (0, Vec::new());
+        let (mut seen, mut events_so_far) = (0, Vec::new());
         for n in 0..3600 {
             let name = if n % 100 == 7 { "turn.ended" } else { "network" };
             feed.add(FeedEvent::new(1, Some(n), name, &Value::Null));
             // A watcher that looks each ten seconds.
             if n % 10 == 9 {
                 let (events, next) = feed.events_from(seen);
-                (seen, told) = (next, [told, events].concat());
+                (seen, events_so_far) = (next, [events_so_far, events].concat());
             }
         }
-        assert_eq!(told.iter().filter_map(|event| event.seq).collect::<Vec<_>>(), (0..3600).collect::<Vec<_>>());
+        assert_eq!(
+            events_so_far.iter().filter_map(|event| event.seq).collect::<Vec<_>>(),
+            (0..3600).collect::<Vec<_>>()
+        );
         let late: Vec<Arc<FeedEvent>> = feed.events_from(0).0;
         assert_eq!(late.iter().filter(|event| event.event == "turn.ended").count(), 36);
         assert_eq!(late.len(), 36 + NETWORK_KEPT);

@@ -22,6 +22,8 @@ pub struct KeyRow {
     pub scope: Scope,
     /// Free text for the reader.
     pub name: String,
+    /// User of the key; `None`: it was made without one.
+    pub user_id: Option<Uuid>,
     /// True: the key is no longer accepted.
     pub revoked: bool,
     /// Time of its creation, milliseconds since 1970.
@@ -37,16 +39,20 @@ pub struct Holder {
     pub organization: String,
     /// Rights of the key.
     pub scope: Scope,
+    /// User of the key; `None`: it was made without one.
+    pub user_id: Option<Uuid>,
+    /// Name of the key.
+    pub name: String,
 }
 
-const FIELDS: &str = "id, org_id, hash, prefix, scope, name, revoked, created_ms";
+const FIELDS: &str = "id, org_id, hash, prefix, scope, name, user_id, revoked, created_ms";
 
 const ORGANIZATIONS: &str = "SELECT id, name FROM organizations ORDER BY name";
 
 impl Store {
     /// Returns the holder of the key with this hash; `None`: unknown or revoked.
     pub async fn holder_of(&self, hash: &str) -> Result<Option<Holder>> {
-        let sql = "SELECT id, org_id, scope FROM api_keys WHERE hash = $1 AND revoked = 0";
+        let sql = "SELECT id, org_id, scope, user_id, name FROM api_keys WHERE hash = $1 AND revoked = 0";
         let row = self.org("").read().await?.row(sql, &[hash.into()]).await?;
         row.as_ref().map(read_holder).transpose()
     }
@@ -99,7 +105,7 @@ impl Session {
     /// Inserts a key; does nothing when its hash is known.
     pub async fn insert_key(&mut self, key: &KeyRow) -> Result<()> {
         let sql = format!(
-            "INSERT INTO api_keys ({FIELDS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (hash) DO NOTHING"
+            "INSERT INTO api_keys ({FIELDS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (hash) DO NOTHING"
         );
         let cells = [
             key.id.into(),
@@ -108,6 +114,7 @@ impl Session {
             key.prefix.as_str().into(),
             key.scope.as_str().into(),
             key.name.as_str().into(),
+            key.user_id.map(|id| id.to_string()).into(),
             key.revoked.into(),
             key.created_ms.into(),
         ];
@@ -119,6 +126,13 @@ impl Session {
         let sql = format!("SELECT {FIELDS} FROM api_keys WHERE org_id = $1 ORDER BY created_ms DESC, id DESC");
         let cells = [Cell::from(self.organization())];
         self.rows(&sql, &cells).await?.iter().map(read_key).collect()
+    }
+
+    /// Gives a key that is not revoked another text, by its hash; false when it has another one by now.
+    pub async fn change_key(&mut self, id: Uuid, old: &str, new: &str, prefix: &str) -> Result<bool> {
+        let sql = "UPDATE api_keys SET hash = $1, prefix = $2 WHERE id = $3 AND hash = $4 AND revoked = 0";
+        let cells = [new.into(), prefix.into(), id.into(), old.into()];
+        Ok(self.execute(sql, &cells).await? == 1)
     }
 
     /// Marks a key as no longer accepted.
@@ -149,15 +163,18 @@ fn read_organizations(rows: &[db::Row]) -> Result<Vec<(String, String)>> {
 
 fn read_holder(row: &db::Row) -> Result<Holder> {
     let text = |column: &str| row.try_get::<&str, _>(column).map_err(Error::internal);
+    let user: Option<String> = row.try_get("user_id").map_err(Error::internal)?;
     Ok(Holder {
+        user_id: user.map(|id| Uuid::parse_str(&id).map_err(Error::internal)).transpose()?,
         id: Uuid::parse_str(text("id")?).map_err(Error::internal)?,
         organization: text("org_id")?.to_owned(),
         scope: Scope::parse(text("scope")?).ok_or_else(|| Error::internal("a key has no known scope"))?,
+        name: text("name")?.to_owned(),
     })
 }
 
 fn read_key(row: &db::Row) -> Result<KeyRow> {
-    let Holder { id, organization, scope } = read_holder(row)?;
+    let Holder { id, organization, scope, user_id, name } = read_holder(row)?;
     let text = |column: &str| row.try_get::<String, _>(column).map_err(Error::internal);
     let number = |column: &str| row.try_get::<i64, _>(column).map_err(Error::internal);
     Ok(KeyRow {
@@ -166,7 +183,8 @@ fn read_key(row: &db::Row) -> Result<KeyRow> {
         scope,
         hash: text("hash")?,
         prefix: text("prefix")?,
-        name: text("name")?,
+        name,
+        user_id,
         revoked: number("revoked")? != 0,
         created_ms: number("created_ms")?,
     })

@@ -54,11 +54,25 @@ impl Session {
         self.row(sql, &[address.into()]).await?.as_ref().map(owner_of).transpose()
     }
 
+    /// Returns the organization of an agent.
+    pub async fn agent_owner(&mut self, agent_id: i64) -> Result<Option<String>> {
+        let row = self.row("SELECT org_id FROM agents WHERE id = $1", &[agent_id.into()]).await?;
+        row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()
+    }
+
     /// Returns those that wait for an address, in order: (organization, result).
     pub async fn leg_waiters(&mut self, address: &str) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, result_id FROM legs WHERE address = $1 AND held = 0 ORDER BY result_id LIMIT $2";
         let rows = self.rows(sql, &[address.into(), LOOKED_AT.into()]).await?;
         rows.iter().map(owner_of).collect()
+    }
+
+    /// Returns the addresses with this start that results of any organization wait for.
+    pub async fn addresses_waited_for(&mut self, start: &str) -> Result<Vec<String>> {
+        let sql =
+            "SELECT DISTINCT address FROM legs WHERE held = 0 AND address >= $1 AND address < $2 ORDER BY address";
+        let rows = self.rows(sql, &[start.into(), format!("{start}\u{10ffff}").into()]).await?;
+        rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
     }
 
     /// Returns the addresses that a result holds or waits for.

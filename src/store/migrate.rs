@@ -29,6 +29,10 @@ const MIGRATIONS: &[(i64, Text)] = &[
     (13, Each(include_str!("migrations/0013_sparse.sqlite.sql"), include_str!("migrations/0013_sparse.postgres.sql"))),
     (14, Same(include_str!("migrations/0014_dials.sql"))),
     (15, Each(include_str!("migrations/0015_page.sqlite.sql"), include_str!("migrations/0015_page.postgres.sql"))),
+    (17, Same(include_str!("migrations/0017_mails.sql"))),
+    (18, Same(include_str!("migrations/0018_limits.sql"))),
+    (19, Same(include_str!("migrations/0019_models.sql"))),
+    (21, Same(include_str!("migrations/0021_trunk_numbers.sql"))),
 ];
 
 impl Text {
@@ -42,7 +46,7 @@ impl Text {
 /// Applies the missing migrations and returns the version that the database had before; 0: it was empty.
 ///
 /// A database that is newer than this program is refused: it may hold data that this program would destroy.
-pub async fn run(database: &Database) -> Result<i64> {
+pub(crate) async fn run(database: &Database) -> Result<i64> {
     // A table that is made anew is dropped for a moment, and rows that refer to it must stay.
     database.keep_references(false).await?;
     let found = apply(database).await?;

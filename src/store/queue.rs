@@ -4,17 +4,22 @@
 //! whose worker died is claimed again with a higher `attempts`. Of one lane at most `limit` jobs are released at a
 //! time, in the order of their creation. The others are held until a released one is done or leaves the lane.
 
+mod after;
 mod conversation;
+mod judging;
 pub mod outbox;
+mod turns;
 
 use ringer_base::clock::Clock;
 use ringer_base::error::{Error, Result};
-use ringer_model::issue::SourceKind;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+pub use self::after::AfterJob;
+pub use self::judging::{CallLogJob, EvaluateJob, FinishedJob, FollowUpJob, SummaryJob};
+pub use self::turns::Turns;
 use crate::db::Cell;
 use crate::{Session, Store, db, from_text, to_text};
 
@@ -25,6 +30,11 @@ pub trait Job: Serialize + DeserializeOwned {
 
     /// Returns the key of the job. A second job of the same key is not stored.
     fn key(&self) -> String;
+
+    /// Returns the organization whose turn the job is; empty: jobs of the kind are not done in turn.
+    fn organization(&self) -> &str {
+        ""
+    }
 }
 
 /// Job: hold the conversation of a result.
@@ -132,25 +142,6 @@ impl Job for TextAgain {
     }
 }
 
-/// Job: measure and judge a conversation that has ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EvaluateJob {
-    /// Organization that owns the result.
-    pub organization: String,
-    /// Identifier of the result.
-    pub result_id: i64,
-    /// Number that tells evaluations of one result apart: the attempt, or the time at which a new one was asked for.
-    pub serial: i64,
-}
-
-impl Job for EvaluateJob {
-    const NAME: &'static str = "evaluate";
-
-    fn key(&self) -> String {
-        format!("evaluate:{}:{}", self.result_id, self.serial)
-    }
-}
-
 /// Job: start the run of a schedule that is due.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleJob {
@@ -177,95 +168,25 @@ pub struct AutosyncJob {
     pub organization: String,
     /// Identifier of the agent.
     pub agent_id: i64,
-    /// Name of the platform.
+    /// Name of the platform, or of a source of the settings.
     pub provider: String,
     /// Time of the request, milliseconds since 1970.
     pub asked_ms: i64,
+    /// Number of the request to the platform, from 1.
+    #[serde(default = "first_request")]
+    pub request: i64,
+}
+
+/// Number of the request of jobs that were stored without one.
+fn first_request() -> i64 {
+    1
 }
 
 impl Job for AutosyncJob {
     const NAME: &'static str = "autosync";
 
     fn key(&self) -> String {
-        format!("autosync:{}:{}:{}", self.agent_id, self.provider, self.asked_ms)
-    }
-}
-
-/// Job: process a conversation that is finished and evaluated, for issues, monitors and alerts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FinishedJob {
-    /// Organization that owns the conversation.
-    pub organization: String,
-    /// Kind of the conversation.
-    pub source: SourceKind,
-    /// Identifier of the result or call log.
-    pub source_id: String,
-    /// Number that tells evaluations of one conversation apart.
-    pub serial: i64,
-}
-
-impl Job for FinishedJob {
-    const NAME: &'static str = "finished";
-
-    fn key(&self) -> String {
-        format!("finished:{}:{}:{}", self.source.as_str(), self.source_id, self.serial)
-    }
-}
-
-/// Job: evaluate a call log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallLogJob {
-    /// Organization that owns the call log.
-    pub organization: String,
-    /// Identifier of the call log.
-    pub call_id: Uuid,
-    /// Number that tells evaluations of one call apart.
-    pub serial: i64,
-}
-
-impl Job for CallLogJob {
-    const NAME: &'static str = "call_log";
-
-    fn key(&self) -> String {
-        format!("call_log:{}:{}", self.call_id, self.serial)
-    }
-}
-
-/// Job: grade the text messages that followed a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FollowUpJob {
-    /// Organization that owns the result.
-    pub organization: String,
-    /// Identifier of the result.
-    pub result_id: i64,
-    /// Number of messages: another message makes another job.
-    pub serial: i64,
-}
-
-impl Job for FollowUpJob {
-    const NAME: &'static str = "follow_up";
-
-    fn key(&self) -> String {
-        format!("follow_up:{}:{}", self.result_id, self.serial)
-    }
-}
-
-/// Job: have a language model summarize a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SummaryJob {
-    /// Organization that owns the run.
-    pub organization: String,
-    /// Identifier of the run.
-    pub run_id: i64,
-    /// Identifier that tells completions of one run apart.
-    pub serial: Uuid,
-}
-
-impl Job for SummaryJob {
-    const NAME: &'static str = "summary";
-
-    fn key(&self) -> String {
-        format!("summary:{}:{}", self.run_id, self.serial)
+        format!("autosync:{}:{}:{}:{}", self.agent_id, self.provider, self.asked_ms, self.request)
     }
 }
 
@@ -356,8 +277,8 @@ pub struct Lane {
 impl Session {
     /// Stores a job, due at `due_ms`. A job with a lane is held until [`Session::release`] releases it.
     pub async fn put<J: Job>(&mut self, job: &J, due_ms: i64, lane: Option<&Lane>) -> Result<()> {
-        let sql = "INSERT INTO jobs (kind, job_key, payload, due_ms, lane, lane_limit, held) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (job_key) DO NOTHING";
+        let sql = "INSERT INTO jobs (kind, job_key, payload, due_ms, lane, lane_limit, held, org_id) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (job_key) DO NOTHING";
         let cells = [
             J::NAME.into(),
             job.key().into(),
@@ -366,6 +287,7 @@ impl Session {
             lane.map(|lane| lane.name.clone()).into(),
             lane.map(|lane| lane.limit).into(),
             lane.is_some().into(),
+            job.organization().into(),
         ];
         self.execute(sql, &cells).await?;
         self.note_job();
@@ -439,15 +361,27 @@ impl Queue {
 
     /// Claims the job of these kinds that is due longest; `None` when none is due.
     pub async fn claim(&self, kinds: &[&str], lease_ms: i64) -> Result<Option<Claimed>> {
+        self.claim_of(kinds, lease_ms, None).await
+    }
+
+    /// Claims a job as [`Queue::claim`] does, of one organization if one is given.
+    async fn claim_of(&self, kinds: &[&str], lease_ms: i64, organization: Option<&str>) -> Result<Option<Claimed>> {
         if kinds.is_empty() {
             return Ok(None);
         }
         let now = self.clock.now_ms();
         let mut cells: Vec<Cell> = vec![now.into(), (now + lease_ms).into()];
         let marks = kind_marks(kinds, &mut cells);
+        let own = match organization {
+            Some(organization) => {
+                cells.push(organization.into());
+                format!("AND org_id = ${}", cells.len())
+            }
+            None => String::new(),
+        };
         let sql = format!(
             "UPDATE jobs SET lease_ms = $2, attempts = attempts + 1 WHERE id = (SELECT id FROM jobs \
-             WHERE kind IN ({marks}) AND held = 0 AND due_ms <= $1 AND (lease_ms IS NULL OR lease_ms <= $1) \
+             WHERE kind IN ({marks}) AND held = 0 AND due_ms <= $1 AND (lease_ms IS NULL OR lease_ms <= $1) {own} \
              ORDER BY due_ms, id LIMIT 1) RETURNING id, kind, attempts, lane, payload"
         );
         let mut db = self.store.system().await?;

@@ -16,7 +16,7 @@ use super::vault::place_of;
 use super::{Session, from_text, to_text};
 
 /// Identifier of a row.
-pub trait Key: Copy + Into<Cell> + Send + Sync {
+pub trait RowKey: Copy + Into<Cell> + Send + Sync {
     /// Returns an id made before the insert; `None`: the database counts.
     fn fresh() -> Option<Self>;
     /// Returns the id that the database has counted; `None`: it counts none of these.
@@ -25,7 +25,7 @@ pub trait Key: Copy + Into<Cell> + Send + Sync {
     fn of_row(row: &db::Row) -> Result<Self>;
 }
 
-impl Key for i64 {
+impl RowKey for i64 {
     fn fresh() -> Option<i64> {
         None
     }
@@ -39,7 +39,7 @@ impl Key for i64 {
     }
 }
 
-impl Key for Uuid {
+impl RowKey for Uuid {
     fn fresh() -> Option<Uuid> {
         Some(clock::new_id())
     }
@@ -64,7 +64,7 @@ pub trait Resource: Serialize + DeserializeOwned + Send + Sync {
     /// True: the document holds secrets, which are sealed.
     const SEALED: bool = false;
     /// Type of the rows' identifiers.
-    type Id: Key;
+    type Id: RowKey;
 
     /// Returns the values of `COLUMNS`, in that order.
     fn cells(&self) -> Vec<Cell>;
@@ -81,19 +81,21 @@ pub struct Row<R: Resource> {
     pub created_ms: i64,
     /// Time of the last change, milliseconds since 1970.
     pub updated_ms: i64,
-    /// API key that made the last change.
+    /// User who made it, else the API key; `None`: it is not known.
+    pub created_by: Option<Uuid>,
+    /// User who made the last change, else the API key.
     pub updated_by: Option<Uuid>,
 }
 
-const INSERTED: [&str; 5] = ["org_id", "doc", "created_ms", "updated_ms", "updated_by"];
-const FIELDS: &str = "id, doc, created_ms, updated_ms, updated_by";
+const INSERTED: [&str; 6] = ["org_id", "doc", "created_ms", "updated_ms", "created_by", "updated_by"];
+const FIELDS: &str = "id, doc, created_ms, updated_ms, created_by, updated_by";
 const NEWEST_FIRST: &str = "ORDER BY created_ms DESC, id DESC";
 
 impl Session {
     /// Inserts a document and returns its id.
     pub async fn insert<R: Resource>(&mut self, doc: &R, now_ms: i64, by: Option<Uuid>) -> Result<R::Id> {
-        let mut cells =
-            vec![Cell::from(self.organization()), self.text_of(doc)?.into(), now_ms.into(), now_ms.into(), by.into()];
+        let (organization, text) = (Cell::from(self.organization()), self.text_of(doc)?.into());
+        let mut cells = vec![organization, text, now_ms.into(), now_ms.into(), by.into(), by.into()];
         cells.extend(doc.cells());
         let id = R::Id::fresh();
         cells.extend(id.map(Into::into));
@@ -231,13 +233,18 @@ pub(super) fn read_row<R: Resource>(row: &db::Row) -> Result<Row<R>> {
 }
 
 fn row_with<R: Resource>(row: &db::Row, open: impl FnOnce(&str) -> Result<R>) -> Result<Row<R>> {
-    let by: Option<&str> = row.try_get("updated_by").map_err(Error::internal)?;
+    let author = |column: &str| -> Result<Option<Uuid>> {
+        let text: Option<&str> = row.try_get(column).map_err(Error::internal)?;
+        Ok(text.and_then(|text| Uuid::parse_str(text).ok()).filter(|id| !id.is_nil()))
+    };
+    let (created_by, updated_by) = (author("created_by")?, author("updated_by")?);
     Ok(Row {
         id: R::Id::of_row(row)?,
         doc: open(row.try_get("doc").map_err(Error::internal)?)?,
         created_ms: row.try_get("created_ms").map_err(Error::internal)?,
         updated_ms: row.try_get("updated_ms").map_err(Error::internal)?,
-        updated_by: by.and_then(|text| Uuid::parse_str(text).ok()),
+        created_by,
+        updated_by,
     })
 }
 

@@ -6,7 +6,7 @@ use ringer_model::status::ResultStatus;
 use uuid::Uuid;
 
 use super::db::{Cell, Row};
-use super::{Key, Session, Store};
+use super::{RowKey, Session, Store};
 
 /// A finished result, or a call log that was evaluated, of some organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Store {
     }
 }
 
-fn of_row<Id: Key>(row: &Row) -> Result<Old<Id>> {
+fn of_row<Id: RowKey>(row: &Row) -> Result<Old<Id>> {
     let organization = row.try_get(1).map_err(Error::internal)?;
     Ok(Old { id: Id::of_row(row)?, organization, created_ms: row.try_get(2).map_err(Error::internal)? })
 }

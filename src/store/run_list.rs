@@ -1,6 +1,6 @@
 //! Queries over the runs of all simulations, and over what changed in one of them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use ringer_base::error::{Error, Result};
 use ringer_model::result::ResultDoc;
@@ -91,6 +91,24 @@ impl Session {
             latencies.entry(row.try_get(0).map_err(Error::internal)?).or_default().extend(values);
         }
         Ok(latencies)
+    }
+
+    /// Returns the tags of the results of each run, each once; a run without tags is left out.
+    pub async fn tags_of(&mut self, runs: &[i64]) -> Result<HashMap<i64, BTreeSet<String>>> {
+        let mut tags = HashMap::<i64, BTreeSet<String>>::new();
+        if runs.is_empty() {
+            return Ok(tags);
+        }
+        let (marks, cells) = self.marks_of(runs);
+        let sql = format!(
+            "SELECT DISTINCT run_id, tags FROM results WHERE org_id = $1 AND run_id IN ({marks}) AND tags IS NOT NULL"
+        );
+        for row in self.rows(&sql, &cells).await? {
+            let text: String = row.try_get(1).map_err(Error::internal)?;
+            let values: Vec<String> = serde_json::from_str(&text).unwrap_or_default();
+            tags.entry(row.try_get(0).map_err(Error::internal)?).or_default().extend(values);
+        }
+        Ok(tags)
     }
 
     /// Returns the results of a run that were changed at `since_ms` or later, in the order of their ids.

@@ -131,10 +131,13 @@ impl Session {
         self.pairs(sql, &cells).await
     }
 
-    /// Returns the results of every organization that are being evaluated: (organization, id).
-    pub async fn evaluating_results(&mut self) -> Result<Vec<(String, i64)>> {
-        let sql = "SELECT org_id, id FROM results WHERE status = $1 ORDER BY id";
-        self.pairs(sql, &[ResultStatus::Evaluating.as_str().into()]).await
+    /// Returns the results of every organization that are being evaluated by a job that nobody holds at `now_ms`:
+    /// (organization, id).
+    pub async fn evaluating_results(&mut self, now_ms: i64) -> Result<Vec<(String, i64)>> {
+        let sql = "SELECT r.org_id, r.id FROM results r WHERE r.status = $1 AND NOT EXISTS \
+                   (SELECT 1 FROM jobs j WHERE j.kind = 'evaluate' AND j.lease_ms > $2 \
+                   AND j.job_key LIKE 'evaluate:' || r.id || ':%') ORDER BY r.id";
+        self.pairs(sql, &[ResultStatus::Evaluating.as_str().into(), now_ms.into()]).await
     }
 
     /// Returns the results of every organization whose conversation has ended and that changed since `since_ms`:

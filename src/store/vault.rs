@@ -33,13 +33,13 @@ const MARK: &str = "sealed:1:";
 
 const NONCE_BYTES: usize = 12;
 
-struct Key {
+struct VaultKey {
     name: String,
     cipher: Aes256Gcm,
 }
 
-impl Key {
-    fn of(text: &str) -> Key {
+impl VaultKey {
+    fn of(text: &str) -> VaultKey {
         let draw = |purpose: &str| {
             let mut mac =
                 <Hmac<Sha256> as Mac>::new_from_slice(text.as_bytes()).expect("HMAC takes keys of any length");
@@ -47,14 +47,31 @@ impl Key {
             mac.finalize().into_bytes()
         };
         let name = hex::encode(&draw("ringer: name of a key")[..4]);
-        Key { name, cipher: Aes256Gcm::new(&draw("ringer: secrets at rest")) }
+        VaultKey { name, cipher: Aes256Gcm::new(&draw("ringer: secrets at rest")) }
     }
+}
+
+/// A stored secret that cannot be opened; the text says why, without the secret.
+#[derive(Debug)]
+struct NotOpened(String);
+
+impl fmt::Display for NotOpened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotOpened {}
+
+/// True for the error of a stored secret that cannot be opened.
+pub fn is_not_opened(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(|cause| cause.is::<NotOpened>())
 }
 
 /// Keys that seal and open secrets. Cheap to clone.
 #[derive(Clone)]
 pub struct Vault {
-    keys: Arc<[Key]>,
+    keys: Arc<[VaultKey]>,
 }
 
 impl fmt::Debug for Vault {
@@ -69,7 +86,7 @@ impl Vault {
     /// # Errors
     /// There is no key.
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Result<Vault> {
-        let keys: Arc<[Key]> = keys.into_iter().map(Key::of).collect();
+        let keys: Arc<[VaultKey]> = keys.into_iter().map(VaultKey::of).collect();
         if keys.is_empty() { Err(Error::internal("there is no key for secrets")) } else { Ok(Vault { keys }) }
     }
 
@@ -134,9 +151,8 @@ impl Vault {
             return Ok(text.to_owned());
         };
         let key = self.keys.iter().find(|key| key.name == name);
-        let key =
-            key.ok_or_else(|| Error::internal(format!("a secret was sealed by the key {name}, which is not set")))?;
-        let changed = || Error::internal(format!("a secret for {place} was not sealed as it stands"));
+        let key = key.ok_or_else(|| not_opened(format!("a secret was sealed by the key {name}, which is not set")))?;
+        let changed = || not_opened(format!("a secret for {place} was not sealed as it stands"));
         let bytes = STANDARD_NO_PAD.decode(sealed).map_err(|_| changed())?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES).ok_or_else(changed)?;
         let payload = Payload { msg: sealed, aad: place.as_bytes() };
@@ -184,6 +200,10 @@ impl Vault {
         });
         Ok(sealed.is_ok())
     }
+}
+
+fn not_opened(why: String) -> Error {
+    Error::internal(NotOpened(why))
 }
 
 /// Writes a new key of 256 random bits and returns it, or the one that another process has just written.

@@ -7,11 +7,7 @@ use ringer_media::seed::Seed;
 use serde_json::Value;
 
 use super::Played;
-use super::stats::{bootstrap, mcnemar, pairs_needed};
-use super::verdict::Verdict;
-
-/// Probability below which a difference does not count as chance.
-const CHANCE: f64 = 0.05;
+use crate::judge::comparison::{self, Comparison, Pair, Side};
 
 /// Largest number of turns of an earlier run that a call is told of.
 const TURNS_MAX: usize = 1000;
@@ -71,35 +67,9 @@ fn difference(name: &str, now: &[Played], before: &[(Played, Value)], seed: u64)
     if paired.is_empty() {
         return None;
     }
-    let verdicts = |(old, new): &(&Played, &Played)| (old.judgement.verdict, new.judgement.verdict);
-    let told = paired.iter().filter(|pair| {
-        let (old, new) = verdicts(pair);
-        old.is_told() && new.is_told()
-    });
-    let pairs = told.count() as u64;
-    let count = |wanted| paired.iter().filter(|pair| verdicts(pair) == wanted).count() as u64;
-    let worse = count((Verdict::Passed, Verdict::Failed));
-    let better = count((Verdict::Failed, Verdict::Passed));
-    let p = mcnemar(worse, better);
-    let latencies: Vec<(Vec<f64>, Vec<f64>)> =
-        paired.iter().map(|(old, new)| (old.latencies(), new.latencies())).collect();
-    let of = |percent: f64| bootstrap(&latencies, percent, Seed(seed));
-    let latency = [of(50.0), of(95.0)];
-    let slower = latency.iter().flatten().any(|(_, low, _)| *low > 0.0);
-    let faster = latency.iter().flatten().any(|(.., high)| *high < 0.0);
-    let verdict = match (p < CHANCE, worse > better) {
-        (true, true) => "worse".to_owned(),
-        (true, false) => "better".to_owned(),
-        (false, _) => match pairs_needed(worse, better, pairs) {
-            Some(needed) if needed > pairs => format!("not told: {} more runs for 80 % power", needed - pairs),
-            _ => "no change of the pass rate".to_owned(),
-        },
-    };
-    let says = match (slower, faster) {
-        (true, false) => format!("{verdict}; slower"),
-        (false, true) => format!("{verdict}; faster"),
-        _ => verdict,
-    };
+    let side = |call: &Played| Side { verdict: call.judgement.verdict.word(), latencies: call.latencies() };
+    let pairs: Vec<Pair> = paired.iter().map(|(old, new)| (side(old), side(new))).collect();
+    let Comparison { pairs, worse, better, p, latency, says } = comparison::compare(&pairs, Seed(seed));
     Some(Difference { scenario: name.to_owned(), pairs, worse, better, p, latency, says })
 }
 
@@ -149,6 +119,7 @@ mod tests {
 
     use super::super::lines::{line, read_all};
     use super::super::testing::call;
+    use super::super::verdict::Verdict;
     use super::*;
 
     fn run(verdicts: &[Verdict], latency: f64) -> Vec<Played> {
@@ -203,7 +174,7 @@ mod tests {
     fn another_voice_is_warned_of() {
         let before = vec![(call("a", 1, Verdict::Passed, "", &[]), json!({"voice": "x", "recognizer": null}))];
         assert_eq!(warnings(&[json!({"voice": "x", "recognizer": {"kind": "b"}})], &before), Vec::<String>::new());
-        let told = warnings(&[json!({"voice": "y"})], &before);
-        assert_eq!(told, ["the voice is another one than before: \"y\" instead of \"x\""]);
+        let lines = warnings(&[json!({"voice": "y"})], &before);
+        assert_eq!(lines, ["the voice is another one than before: \"y\" instead of \"x\""]);
     }
 }

@@ -144,8 +144,8 @@ fn turn(node: &Node, steps: &mut Vec<Value>, expectations: &mut Vec<Value>, prob
         }
     }
     let after = node.get("send_after").and_then(|after| send_after(after, problems));
-    if let (Some(SendAfter::Onset(_)), Some(keys)) = (&after, node.get("dtmf")) {
-        problems.push(Problem::new(&keys.at, "send_after bot_started_speaking is for user alone"));
+    if let (Some(SendAfter::Onset(_)), Some(digits)) = (&after, node.get("dtmf")) {
+        problems.push(Problem::new(&digits.at, "send_after bot_started_speaking is for user alone"));
     }
     if let Some(SendAfter::Pause(ms)) = after {
         steps.push(json!({ "speaker": "user", "type": "silence", "duration_ms": ms }));
@@ -173,7 +173,7 @@ fn turn(node: &Node, steps: &mut Vec<Value>, expectations: &mut Vec<Value>, prob
     }
 }
 
-/// Moment of the words or keys of a turn.
+/// Moment of the words or digits of a turn.
 enum SendAfter {
     /// Milliseconds after the agent began to speak.
     Onset(i64),
@@ -333,8 +333,8 @@ mod tests {
 
     fn read_text(text: &str) -> Result<Suite, Vec<String>> {
         let root = parse(text, "f").expect("it is read");
-        let told = |problems: Vec<Problem>| problems.iter().map(Problem::to_string).collect();
-        of_node(&root, Path::new("menu.yaml")).map_err(told)
+        let describe = |problems: Vec<Problem>| problems.iter().map(Problem::to_string).collect();
+        of_node(&root, Path::new("menu.yaml")).map_err(describe)
     }
 
     #[test]
@@ -511,8 +511,8 @@ scenarios:
             ("  - {user: a, dtmf: 1}", "a turn has one of user and dtmf"),
             ("metrics: {}", "metrics is not known"),
         ] {
-            let told = read_text(&format!("{head}{rest}\n")).expect_err(rest);
-            assert!(told.iter().any(|line| line.contains(expect)), "{told:?} {expect}");
+            let problems = read_text(&format!("{head}{rest}\n")).expect_err(rest);
+            assert!(problems.iter().any(|line| line.contains(expect)), "{problems:?} {expect}");
         }
         let listed = "connect: {sip: a}\nscenarios:\n  - {name: x, context: [], turns: [{user: a}]}\n";
         assert!(read_text(listed).expect_err("context")[0].contains("context is not known"));

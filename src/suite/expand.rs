@@ -1,17 +1,23 @@
 //! Connection of a suite as an agent of the API.
 
+mod platform;
+
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
 use super::fitting::Fields;
 use super::reading::check_known;
-use super::yaml::{Key, Node, Place, Problem};
+use super::yaml::{MemberName, Node, Place, Problem};
 use crate::config::is_http_address;
 use crate::model::agent::AgentSpec;
+use crate::model::integration::IntegrationSpec;
 
 /// Fields of an agent, by which those of a file are checked.
 static AGENT: LazyLock<Fields> = LazyLock::new(Fields::of::<AgentSpec>);
+
+/// Credentials of the API.
+static INTEGRATION: LazyLock<Fields> = LazyLock::new(Fields::of::<IntegrationSpec>);
 
 /// Connection to an agent.
 #[expect(clippy::large_enum_variant, reason = "a run has few of them")]
@@ -36,6 +42,8 @@ pub struct Made {
     pub at: Place,
     /// Values of the file by the fields of the agent that they became.
     pub sources: Vec<(String, Node)>,
+    /// Credentials of the agent's platform, by their names in the API.
+    pub integration: Map<String, Value>,
     /// Room server in whose rooms the agent is met; `None`: another kind of connection, or a server of tokens.
     pub room: Option<RoomAt>,
 }
@@ -61,7 +69,7 @@ struct Way {
     beside: &'static [(&'static str, &'static str)],
 }
 
-const WAYS: [Way; 7] = [
+const WAYS: [Way; 8] = [
     Way {
         word: "sip",
         kind: "SIP",
@@ -126,6 +134,13 @@ const WAYS: [Way; 7] = [
         address: "P12_base_url",
         beside: &[("model", "P12_model"), ("key", "P12_api_key")],
     },
+    Way {
+        word: "email",
+        kind: "EMAIL",
+        mode: "EMAIL",
+        address: "email_address",
+        beside: &[("reply_addresses", "email_reply_addresses")],
+    },
 ];
 
 /// Words beside the address of a room server. The server of tokens among [`WAYS`] has the same word, and an address of
@@ -150,7 +165,7 @@ fn is_room_server(address: &str) -> bool {
 }
 
 /// Refuses the word that belongs to the other kind of server with this word. Returns that word.
-fn refuse_misplaced(members: &[(Key, Node)], is_room_server: bool, problems: &mut Vec<Problem>) -> &'static str {
+fn refuse_misplaced(members: &[(MemberName, Node)], is_room_server: bool, problems: &mut Vec<Problem>) -> &'static str {
     let (word, why) = match is_room_server {
         true => ("token_auth", "is for a server of tokens, whose address begins with http:// or https://"),
         false => ("room_name", "is for a room server, whose address begins with ws:// or wss://"),
@@ -203,7 +218,10 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
     let Some(members) = node.members() else {
         return Err(vec![Problem::new(&node.at, "connect must be a map, like { sip: \"sip:desk@127.0.0.1:5080\" }")]);
     };
-    let words: Vec<&str> = WAYS.iter().map(|way| way.word).chain(["agent"]).collect();
+    if let Some(named) = node.get("platform") {
+        return platform::connect(node, members, named);
+    }
+    let words: Vec<&str> = WAYS.iter().map(|way| way.word).chain(["platform", "agent"]).collect();
     let kinds: Vec<&str> = words.iter().copied().filter(|word| node.get(word).is_some()).collect();
     let mut problems = Vec::new();
     let [word] = kinds[..] else {
@@ -243,7 +261,8 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
         agent.insert("http_webhook_sync_reply".into(), json!(true));
     }
     let sources = vec![(way.address.to_owned(), node.get(word).unwrap_or(node).clone())];
-    let mut made = Made { kind: way.word, agent, codecs: Vec::new(), at: node.at.clone(), sources, room };
+    let mut made =
+        Made { kind: way.word, agent, codecs: Vec::new(), at: node.at.clone(), sources, integration: Map::new(), room };
     read_beside(node, way, &mut made, &mut problems);
     if problems.is_empty() { Ok(Connect::Made(made)) } else { Err(problems) }
 }
@@ -312,6 +331,11 @@ mod tests {
                     "P12_model": "m", "P12_api_key": "k"}),
             ),
             (
+                "{email: desk@h.example, reply_addresses: ['*@h.example']}",
+                json!({"type": "INBOUND", "mode": "EMAIL", "connection_type": "EMAIL", "email_address": "desk@h.example",
+                    "email_reply_addresses": ["*@h.example"]}),
+            ),
+            (
                 "{room: 'http://h/tokens', agent_name: desk, metadata: {a: 1}, token_auth: 7, tool_topic: tools}",
                 json!({"type": "INBOUND", "mode": "VOICE", "connection_type": "P1",
                     "P1_token_webhook_url": "http://h/tokens", "P1_agent_name": "desk", "P1_metadata": {"a": 1},
@@ -359,7 +383,10 @@ mod tests {
     #[test]
     fn what_cannot_be_called_is_named() {
         for (text, expect) in [
-            ("{}", "f:1:1: connect must have exactly one of sip, phone, ws, room, pipeline, http, chat, agent"),
+            (
+                "{}",
+                "f:1:1: connect must have exactly one of sip, phone, ws, room, pipeline, http, chat, email, platform, agent",
+            ),
             ("{sip: a, http: b}", "connect must have exactly one of"),
             ("{sipp: a}", "f:1:2: sipp is not known, did you mean sip?"),
             ("{sip: a, user: b}", "f:1:10: user is not known"),
@@ -376,9 +403,9 @@ mod tests {
             ("{room: 'ws://h', room_nam: a}", "room_nam is not known, did you mean room_name?"),
             ("{agent: a, username: b}", "username is not known"),
         ] {
-            let told = connect(&parse(text, "f").expect("it is read")).expect_err(text);
-            let told: Vec<String> = told.iter().map(Problem::to_string).collect();
-            assert!(told.iter().any(|line| line.contains(expect)), "{told:?} {expect}");
+            let problems = connect(&parse(text, "f").expect("it is read")).expect_err(text);
+            let faults_found: Vec<String> = problems.iter().map(Problem::to_string).collect();
+            assert!(faults_found.iter().any(|line| line.contains(expect)), "{faults_found:?} {expect}");
         }
     }
 }

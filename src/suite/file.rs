@@ -13,7 +13,7 @@ use super::reading::{check_known, number, texts, written_args};
 use super::scenario::RING_S;
 pub use super::scenario::{Scenario, Suite};
 use super::spawn::spawn;
-use super::verdict::{Gate, Untold};
+use super::verdict::{Gate, UntoldRule};
 use super::yaml::{Loaded, Node, Place, Problem, load};
 use super::{evals, turns};
 use crate::model::digital_human::DigitalHumanSpec;
@@ -381,13 +381,13 @@ fn gate(node: Option<&Node>, problems: &mut Vec<Problem>) -> Gate {
     let pass_rate = number(node.get("pass_rate"), "pass_rate", 0.0, 1.0, problems).unwrap_or(1.0);
     let untold = node.get("untold").and_then(|node| {
         let given = node.json();
-        let found = Untold::WORDS.into_iter().find(|(word, _)| given == **word);
+        let found = UntoldRule::WORDS.into_iter().find(|(word, _)| given == **word);
         if found.is_none() {
             problems.push(Problem::new(&node.at, "untold must be tell, ignore or fail"));
         }
         found
     });
-    Gate { pass_rate, untold: untold.map_or(Untold::default(), |(_, untold)| untold) }
+    Gate { pass_rate, untold: untold.map_or(UntoldRule::default(), |(_, untold)| untold) }
 }
 
 /// Returns the metrics that expectations name, each with its position.

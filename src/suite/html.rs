@@ -40,7 +40,7 @@ pub fn page(title: &str, rows: &[Row], calls: &[Played], notes: &[String]) -> St
         "notes": notes,
     });
     let mut size = STYLE.len() + SCRIPT.len() + frame.to_string().len() + 4096;
-    let (mut sound, mut told, mut left) = (0, Vec::new(), 0);
+    let (mut sound, mut calls, mut left) = (0, Vec::new(), 0);
     for call in order {
         let mut data = data(call);
         let bytes = call.opus.len();
@@ -58,10 +58,10 @@ pub fn page(title: &str, rows: &[Row], calls: &[Played], notes: &[String]) -> St
             continue;
         }
         size += text.len();
-        told.push(data);
+        calls.push(data);
     }
     let mut frame = frame;
-    frame["calls"] = told.into();
+    frame["calls"] = calls.into();
     frame["left"] = json!(left);
     // Data in a script must not contain the end of the script.
     let data = frame.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");

@@ -104,6 +104,8 @@ fn case(xml: &mut Xml, call: &Played) -> io::Result<()> {
 
 fn properties(xml: &mut Xml, call: &Played) -> io::Result<()> {
     let mut properties = vec![("seed".to_owned(), call.seed.to_string()), ("result_id".to_owned(), call.result_id())];
+    let platform_call_id = call.record["metadata"]["platform_call_id"].as_str();
+    properties.extend(platform_call_id.map(|id| ("platform_call_id".to_owned(), id.to_owned())));
     for metric in call.record["metrics"].as_array().into_iter().flatten() {
         if let (Some(name), Some(value)) = (metric["name"].as_str(), metric["value"].as_f64()) {
             properties.push((name.to_owned(), value.to_string()));
@@ -151,6 +153,7 @@ mod tests {
             vec![json!({"speaker": "AGENT", "utterance": "Hi & bye."}), json!({"speaker": "USER", "utterance": ""})];
         calls[1].record["metrics"] =
             json!([{"name": "talk_ratio", "value": 0.5}, {"name": "interface", "value": "PHONE"}]);
+        calls[1].record["metadata"] = json!({"platform_call_id": "c&9"});
         let text = document(&calls, &[("suite.yaml".into(), "left out".into())]);
         for expect in [
             "<testsuite name=\"suite.yaml\" tests=\"5\" failures=\"1\" errors=\"2\" skipped=\"1\"",
@@ -161,6 +164,7 @@ mod tests {
             "<testcase classname=\"suite.yaml\" name=\"left out\">\n      <skipped/>\n    </testcase>",
             "<property name=\"talk_ratio\" value=\"0.5\"/>",
             "<property name=\"seed\" value=\"2\"/>",
+            "<property name=\"platform_call_id\" value=\"c&amp;9\"/>",
             "<system-out>AGENT: Hi &amp; bye.\nUSER: [speech not understood]</system-out>",
         ] {
             assert!(text.contains(expect), "{expect}\n{text}");

@@ -2,11 +2,15 @@
 
 use serde_json::Value;
 
-use super::yaml::{Key, Node, Problem};
+use super::yaml::{MemberName, Node, Problem};
 use crate::config::nearest;
 
 /// Adds a problem for a key that is none of the known words.
-pub(super) fn check_known<'a>(key: &Key, words: impl Iterator<Item = &'a str> + Clone, problems: &mut Vec<Problem>) {
+pub(super) fn check_known<'a>(
+    key: &MemberName,
+    words: impl Iterator<Item = &'a str> + Clone,
+    problems: &mut Vec<Problem>,
+) {
     if !words.clone().any(|word| word == key.name) {
         let near = nearest(&key.name, words);
         problems.push(Problem::new(&key.at, format!("{} is not known{near}", key.name)));

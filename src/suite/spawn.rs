@@ -199,8 +199,8 @@ mod tests {
                     assert_eq!(made.folder, Path::new("dir"));
                 }
                 Some(expect) => {
-                    let told: Vec<String> = found.expect_err(text).iter().map(Problem::to_string).collect();
-                    assert!(told.iter().any(|line| line.contains(expect)), "{told:?} {expect}");
+                    let messages: Vec<String> = found.expect_err(text).iter().map(Problem::to_string).collect();
+                    assert!(messages.iter().any(|line| line.contains(expect)), "{messages:?} {expect}");
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! The table of a run: a row a scenario, for a terminal and as Markdown.
 
 use super::Played;
-use super::stats::{pass_k, percentile, wilson};
 use super::verdict::{Gate, Verdict, gate};
+use crate::judge::stats::{pass_k, percentile, wilson};
 
 /// Figures of the calls of a scenario, a row of the table.
 #[derive(Clone, Debug)]
@@ -69,10 +69,10 @@ impl Row {
         let all = self.count_told() + self.unknown + self.unreachable;
         let rate = match self.count_told() {
             0 => "-".to_owned(),
-            told => {
-                let (low, high) = wilson(self.passed, told);
+            decided => {
+                let (low, high) = wilson(self.passed, decided);
                 let percent = |share: f64| (share * 100.0).round();
-                format!("{} % ({} to {})", percent(self.passed as f64 / told as f64), percent(low), percent(high))
+                format!("{} % ({} to {})", percent(self.passed as f64 / decided as f64), percent(low), percent(high))
             }
         };
         let together = pass_k(self.passed, self.count_told(), self.count_told())

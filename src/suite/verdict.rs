@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::model::error_code::Owner;
+use crate::model::verdict::VerdictWord;
 
 /// Verdict on one call.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -35,9 +36,14 @@ impl Verdict {
         all.into_iter().find(|verdict| verdict.as_str() == word).unwrap_or_default()
     }
 
-    /// True if the agent was tested: it passed or failed.
-    pub fn is_told(self) -> bool {
-        matches!(self, Verdict::Passed | Verdict::Failed)
+    /// Returns the engine's word for it.
+    pub fn word(self) -> VerdictWord {
+        match self {
+            Verdict::Passed => VerdictWord::Passed,
+            Verdict::Failed => VerdictWord::Failed,
+            Verdict::Unreachable => VerdictWord::Unreachable,
+            Verdict::Unknown => VerdictWord::Undecided,
+        }
     }
 }
 
@@ -74,9 +80,9 @@ pub const NOT_STARTED: &str = "AGENT_NOT_STARTED";
 /// Returns the engine's verdict of a result record; `ended`: how the agent's spawned command ended during the call,
 /// `None` where it runs or there is none.
 pub fn judge(record: &Value, ended: Option<&str>) -> Judgement {
-    let told = &record["verdict"];
-    let text = |key: &str| told[key].as_str().unwrap_or_default();
-    let Some(word) = told["word"].as_str() else {
+    let result_verdict = &record["verdict"];
+    let text = |key: &str| result_verdict[key].as_str().unwrap_or_default();
+    let Some(word) = result_verdict["word"].as_str() else {
         let status = record["status"].as_str().unwrap_or("not known");
         return Judgement::unknown("not_over", format!("the engine has no verdict: the call is {status}"));
     };
@@ -109,7 +115,7 @@ fn metric(record: &Value, name: &str) -> Option<f64> {
 
 /// Weight of calls that tell nothing about the agent in a gate.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Untold {
+pub enum UntoldRule {
     /// The gate is unknown where they could change it.
     #[default]
     Tell,
@@ -119,10 +125,10 @@ pub enum Untold {
     Fail,
 }
 
-impl Untold {
+impl UntoldRule {
     /// Words of a suite for each.
-    pub const WORDS: [(&'static str, Untold); 3] =
-        [("tell", Untold::Tell), ("ignore", Untold::Ignore), ("fail", Untold::Fail)];
+    pub const WORDS: [(&'static str, UntoldRule); 3] =
+        [("tell", UntoldRule::Tell), ("ignore", UntoldRule::Ignore), ("fail", UntoldRule::Fail)];
 }
 
 /// Terms of the gate of a scenario.
@@ -131,27 +137,27 @@ pub struct Gate {
     /// Least share of the calls that has to pass, 0 to 1.
     pub pass_rate: f64,
     /// Weight of calls that tell nothing about the agent.
-    pub untold: Untold,
+    pub untold: UntoldRule,
 }
 
 impl Default for Gate {
     fn default() -> Gate {
-        Gate { pass_rate: 1.0, untold: Untold::default() }
+        Gate { pass_rate: 1.0, untold: UntoldRule::default() }
     }
 }
 
-/// Returns the verdict on the gate of a scenario: `told` of `all` calls tell something about the agent, `passed` of
+/// Returns the verdict on the gate of a scenario: `decided` of `all` calls tell something about the agent, `passed` of
 /// them passed.
-pub fn gate(passed: u64, told: u64, all: u64, terms: Gate) -> Verdict {
+pub fn gate(passed: u64, decided: u64, all: u64, terms: Gate) -> Verdict {
     if all == 0 {
         return Verdict::Passed;
     }
     let all = match terms.untold {
-        Untold::Ignore if told == 0 => return Verdict::Unknown,
-        Untold::Ignore => told,
-        Untold::Tell | Untold::Fail => all,
+        UntoldRule::Ignore if decided == 0 => return Verdict::Unknown,
+        UntoldRule::Ignore => decided,
+        UntoldRule::Tell | UntoldRule::Fail => all,
     };
-    let untold = if terms.untold == Untold::Fail { 0 } else { all - told };
+    let untold = if terms.untold == UntoldRule::Fail { 0 } else { all - decided };
     // The calls without a verdict may all pass, or all fail. Rates like 0.95 are inexact as floats: 19 of 20 have to be
     // enough.
     let reaches = |passed: u64| passed as f64 / all as f64 >= terms.pass_rate - 1e-9;
@@ -209,8 +215,8 @@ mod tests {
 
     #[test]
     fn untold_calls_decide_no_gate() {
-        use Untold::{Fail, Ignore, Tell};
-        for (passed, told, all, pass_rate, untold, expect) in [
+        use UntoldRule::{Fail, Ignore, Tell};
+        for (passed, decided, all, pass_rate, untold, expect) in [
             (3, 3, 3, 1.0, Tell, Verdict::Passed),
             (2, 3, 3, 1.0, Tell, Verdict::Failed),
             (2, 2, 3, 1.0, Tell, Verdict::Unknown),
@@ -230,7 +236,7 @@ mod tests {
             (0, 0, 3, 1.0, Fail, Verdict::Failed),
         ] {
             let terms = Gate { pass_rate, untold };
-            assert_eq!(gate(passed, told, all, terms), expect, "{passed} of {told} of {all} by {terms:?}");
+            assert_eq!(gate(passed, decided, all, terms), expect, "{passed} of {decided} of {all} by {terms:?}");
         }
     }
 }

@@ -82,12 +82,12 @@ pub enum Kind {
     /// A list of nodes.
     List(Vec<Node>),
     /// A map in the order of its keys.
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(MemberName, Node)>),
 }
 
-/// A key of a map.
+/// Name of a member of a map.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Key {
+pub struct MemberName {
     /// Position of its first character.
     pub at: Place,
     /// Text as it was written.
@@ -109,7 +109,7 @@ impl Node {
     }
 
     /// Returns the members of a map; `None` for other values.
-    pub fn members(&self) -> Option<&[(Key, Node)]> {
+    pub fn members(&self) -> Option<&[(MemberName, Node)]> {
         if let Kind::Map(members) = &self.kind { Some(members) } else { None }
     }
 
@@ -284,7 +284,7 @@ struct Loader {
 /// Node that is being built.
 enum Open {
     List(Place, usize, Vec<Node>),
-    Map(Place, usize, Vec<(Key, Node)>, Option<Key>),
+    Map(Place, usize, Vec<(MemberName, Node)>, Option<MemberName>),
 }
 
 impl Loader {
@@ -444,13 +444,13 @@ fn size(node: &Node) -> usize {
     }
 }
 
-fn key_of(node: Node, members: &[(Key, Node)]) -> Result<Key, Problem> {
+fn key_of(node: Node, members: &[(MemberName, Node)]) -> Result<MemberName, Problem> {
     let Kind::Scalar { text: name, .. } = node.kind else {
         return Err(Problem::new(&node.at, "a key must be a word"));
     };
     match members.iter().any(|(known, _)| known.name == name) {
         true => Err(Problem::new(&node.at, format!("the key {name} is there twice"))),
-        false => Ok(Key { at: node.at, name }),
+        false => Ok(MemberName { at: node.at, name }),
     }
 }
 
@@ -585,8 +585,8 @@ mod tests {
             match (found, expect) {
                 (Ok(loaded), Ok(expect)) => assert_eq!(loaded.root.json(), expect, "{text}"),
                 (Err(problems), Err(expect)) => {
-                    let told: Vec<String> = problems.iter().map(Problem::to_string).collect();
-                    assert!(told[0].contains(expect), "{told:?} {expect}");
+                    let messages: Vec<String> = problems.iter().map(Problem::to_string).collect();
+                    assert!(messages[0].contains(expect), "{messages:?} {expect}");
                 }
                 (found, _) => panic!("{text}: {found:?}"),
             }

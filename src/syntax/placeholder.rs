@@ -39,16 +39,16 @@ impl Budget {
 ///
 /// A name without a value stays as written, and so do all once the budget is used up. Of more than two open braces the
 /// last two count. Values are not read again: placeholders in them stay.
-pub fn fill<'v>(text: &str, room: &Budget, value: impl Fn(&str) -> Option<Cow<'v, str>>) -> String {
+pub fn fill<'v>(text: &str, budget: &Budget, value: impl Fn(&str) -> Option<Cow<'v, str>>) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while !room.is_used_up()
+    while !budget.is_used_up()
         && let Some(end) = rest.find("}}")
     {
         let found = rest[..end].rfind("{{").and_then(|start| Some((start, value(&rest[start + 2..end])?)));
         let read = match found {
             Some((start, value)) => {
                 out.push_str(&rest[..start]);
-                out.push_str(room.take(&value));
+                out.push_str(budget.take(&value));
                 end + 2
             }
             None => {
@@ -110,13 +110,13 @@ mod tests {
 
     #[test]
     fn values_bring_in_only_so_much() {
-        let (room, value) = (Budget::default(), "ü".repeat(400_000));
+        let (budget, value) = (Budget::default(), "ü".repeat(400_000));
         let long = |name: &str| (name == "long").then(|| Cow::from(value.as_str()));
         let text = "{{long}}{{long}}{{long}} and {{long}}";
-        let whole = fill(text, &room, long);
+        let whole = fill(text, &budget, long);
         assert_eq!(whole.len(), ROOM_BYTES + "{{long}} and {{long}}".len());
         assert!(whole.ends_with("ü{{long}} and {{long}}"), "the text itself stays");
-        assert_eq!(fill("{{long}}", &room, long), "{{long}}", "texts share the room");
+        assert_eq!(fill("{{long}}", &budget, long), "{{long}}", "texts share the budget");
         let odd = Budget::default();
         assert_eq!(odd.take("a"), "a");
         assert_eq!(odd.take(&"ü".repeat(ROOM_BYTES)).len(), ROOM_BYTES - 2, "cut between characters");

@@ -57,7 +57,7 @@ fn block(out: &mut Vec<u8>, kind: u32, body: &[u8]) {
 }
 
 impl Datagram<'_> {
-    /// Appends it with its headers (RFC 768, 791, 8200) as a block. Allocates only where `out` has no room.
+    /// Appends it with its headers (RFC 768, 791, 8200) as a block. Allocates only where `out` has no space.
     pub fn write(&self, out: &mut Vec<u8>) {
         self.write_packet(out, None);
     }

@@ -2,10 +2,11 @@
 //! ([`sip::driver`], [`sockets`], [`path`]).
 
 pub mod capture;
+mod digits;
 pub mod dtls;
 pub mod fault;
 pub mod incoming;
-mod keys;
+pub mod mail;
 pub mod news;
 pub mod path;
 pub mod peer;

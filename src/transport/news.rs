@@ -1,11 +1,11 @@
-//! Queues of news for whoever follows a call. A sender never waits for its reader: news that find no room are counted.
+//! Queues of news for whoever follows a call. A sender never waits for its reader: news that do not fit are counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc;
 
-/// Places of a queue that events of the other side leave free: news of the connection itself find room behind a flood
+/// Places of a queue that events of the other side leave free: news of the connection itself fit behind a flood
 /// of them.
 const RESERVED: usize = 16;
 
@@ -22,7 +22,7 @@ impl<N> Clone for NewsSender<N> {
     }
 }
 
-/// Count of the news of one queue that found no room.
+/// Count of the news of one queue that did not fit.
 #[derive(Clone, Debug, Default)]
 pub struct LostNews(Arc<AtomicU64>);
 
@@ -35,8 +35,8 @@ impl LostNews {
 
 impl<N> NewsSender<N> {
     /// Returns both ends of a queue of so many news, at least 17.
-    pub fn new(room: usize) -> (NewsSender<N>, mpsc::Receiver<N>) {
-        let (queue, news) = mpsc::channel(room.max(RESERVED + 1));
+    pub fn new(capacity: usize) -> (NewsSender<N>, mpsc::Receiver<N>) {
+        let (queue, news) = mpsc::channel(capacity.max(RESERVED + 1));
         (NewsSender { queue, lost: Arc::default() }, news)
     }
 
@@ -56,7 +56,7 @@ impl<N> NewsSender<N> {
         }
     }
 
-    /// Returns the count of news that found no room; it outlives the sender.
+    /// Returns the count of news that did not fit; it outlives the sender.
     pub fn lost_news(&self) -> LostNews {
         LostNews(self.lost.clone())
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_without_room_are_counted_and_events_leave_some() {
+    fn news_without_space_are_counted_and_events_leave_some() {
         let (sender, mut news) = NewsSender::new(20);
         let lost = sender.lost_news();
         (0..10).for_each(|n| sender.send_event(n));

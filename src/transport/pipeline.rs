@@ -5,6 +5,7 @@
 //! connection.
 
 pub mod answered;
+mod offer;
 pub mod port;
 pub mod rtvi;
 mod session;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use ringer_base::config::{DEFAULT_ANSWER_S, Secret};
 use serde_json::{Map, Value};
 
+pub use self::offer::{PlatformOffer, SDP_PLACE};
 pub use self::session::hung_up;
 pub use self::session::{Order, Pipeline, PipelineEnd, PipelineNews, start};
 pub use self::wire::{Answer, OfferRequest, PatchRequest, Started, read_offer};
@@ -66,6 +68,8 @@ pub struct PipelineTarget {
     pub room_properties: Value,
     /// Decimal id of the result.
     pub result_id: String,
+    /// Offer to a platform, in place of `{base}/api/offer`.
+    pub offer: Option<Box<PlatformOffer>>,
 }
 
 /// The request that starts a pipeline: `POST {url}/{agent_name}/start`.
@@ -110,6 +114,8 @@ pub enum Reason {
     Local(String),
     /// The pipeline reports an error that ended it; its words.
     Agent(String),
+    /// The data channel was closed, and the connection goes on without it.
+    NoEvents,
 }
 
 /// A failure of a call to a pipeline.
@@ -129,6 +135,7 @@ impl PipelineFault {
             (Reason::Local(_), Step::Call) => FaultKind::OwnInCall,
             (Reason::Room, _) => FaultKind::PipelineRoom,
             (Reason::Agent(_), _) => FaultKind::PipelineAgent,
+            (Reason::NoEvents, _) => FaultKind::Events,
             (Reason::Status(401 | 403), Step::Start | Step::Offer) => FaultKind::PipelineAuth,
             (Reason::Status(429), Step::Start | Step::Offer) => FaultKind::Busy,
             (_, Step::Start) => FaultKind::PipelineSetup,
@@ -152,7 +159,12 @@ impl PipelineFault {
                         | PeerFault::Unreached(..)
                 )
             }
-            Reason::Late(_) | Reason::Unusable(_) | Reason::Room | Reason::Local(_) | Reason::Agent(_) => false,
+            Reason::Late(_)
+            | Reason::Unusable(_)
+            | Reason::Room
+            | Reason::Local(_)
+            | Reason::Agent(_)
+            | Reason::NoEvents => false,
         }
     }
 }
@@ -171,6 +183,7 @@ impl fmt::Display for PipelineFault {
             Reason::Unusable(why) => write!(f, "its answer {why}"),
             Reason::Room => f.write_str("its answer hands out a media room of another protocol"),
             Reason::Peer(fault) => fault.fmt(f),
+            Reason::NoEvents => f.write_str("its data channel was closed, and the call went on without it"),
         }
     }
 }

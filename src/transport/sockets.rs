@@ -21,7 +21,7 @@ use super::strangers::Strangers;
 const BATCH: usize = 8;
 /// Longest datagram that is looked at; RTP audio is far shorter.
 const DATAGRAM_BYTES: usize = 2048;
-/// Room for one timestamp control message.
+/// Space for one timestamp control message.
 const CONTROL_BYTES: usize = 64;
 
 /// The RTP and RTCP sockets of one leg.

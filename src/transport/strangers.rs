@@ -19,7 +19,7 @@ const DATAGRAM_BYTES: usize = 2048;
 
 /// The second socket of a media port.
 #[derive(Debug)]
-pub struct Strangers {
+pub(crate) struct Strangers {
     socket: UdpSocket,
     count: u64,
     /// The address that sent RTP last, its source (SSRC), and its packets in a row.
@@ -33,7 +33,7 @@ impl Strangers {
     ///
     /// # Errors
     /// The kernel's refusal.
-    pub fn beside(own: &UdpSocket) -> io::Result<Strangers> {
+    pub(crate) fn beside(own: &UdpSocket) -> io::Result<Strangers> {
         let address = own.local_addr()?;
         let own = socket2::SockRef::from(own);
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
@@ -49,7 +49,7 @@ impl Strangers {
     }
 
     /// Takes what has come since the last time.
-    pub fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         let mut bytes = [0; DATAGRAM_BYTES];
         for _ in 0..AT_ONCE {
             let Ok((len, from)) = self.socket.recv_from(&mut bytes) else { return };
@@ -64,17 +64,17 @@ impl Strangers {
     }
 
     /// Returns the address whose RTP is believed: it has sent enough packets of one source in a row.
-    pub fn trusted_address(&self) -> Option<SocketAddr> {
+    pub(crate) fn trusted_address(&self) -> Option<SocketAddr> {
         self.candidate.filter(|(_, _, row)| *row >= BELIEVED).map(|(from, _, _)| from)
     }
 
     /// True the first time that it is asked: an address that is not taken is told once in a call.
-    pub fn tell_once(&mut self) -> bool {
+    pub(crate) fn tell_once(&mut self) -> bool {
         !std::mem::replace(&mut self.was_told, true)
     }
 
     /// Returns the number of datagrams that came from other addresses.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 }

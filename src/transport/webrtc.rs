@@ -349,11 +349,11 @@ pub struct PeerFigures {
     pub first_at: Option<Time>,
     /// RTP packets that were sent.
     pub sent: u64,
-    /// Packets of either kind that came and found no room.
+    /// Packets of either kind that came and did not fit.
     pub dropped: u64,
     /// Data channels of the other side that were one too many.
     pub refused_channels: u64,
-    /// Messages that came and found no room.
+    /// Messages that came and did not fit.
     pub dropped_messages: u64,
     /// Messages that were longer than [`MAX_MESSAGE`] and were dropped.
     pub long_messages: u64,

@@ -9,6 +9,7 @@ pub mod dialect;
 pub mod handshake;
 pub mod link;
 pub mod listen;
+pub mod platform;
 pub mod port;
 mod protobuf;
 pub mod protocol;

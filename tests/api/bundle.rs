@@ -421,9 +421,14 @@ async fn every_broken_rule_is_told_of_what_is_new_and_of_what_is_there() {
             let entity = wanted[list][0].as_object_mut().expect("an object");
             entity.extend(fields.as_object().expect("an object").clone());
             let kind = list.trim_end_matches('s');
-            let told = json!([{ "entity_type": kind, "entity_id": entity["svc_as_code_id"], "errors": errors }]);
+            let errors_of_entity =
+                json!([{ "entity_type": kind, "entity_id": entity["svc_as_code_id"], "errors": errors }]);
             let pushed = push(&world, &wanted).await;
-            assert_eq!((&pushed["valid"], &pushed["errors"]), (&json!(false), &told), "{is_there} {fields}");
+            assert_eq!(
+                (&pushed["valid"], &pushed["errors"]),
+                (&json!(false), &errors_of_entity),
+                "{is_there} {fields}"
+            );
             assert_eq!(row_counts(&world).await, before, "{is_there} {fields}");
         }
         assert_eq!(actions(&push(&world, &bundle()).await).is_empty(), is_there, "nothing was changed");

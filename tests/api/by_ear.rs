@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ringer::model::language_model::{ModelKind, ModelRecord};
 use ringer::provider::LanguageModel;
 use ringer::provider::chat::{ChatConfig, ChatModel};
 use ringer::provider::testing::{Reply, ScriptedModel};
@@ -122,7 +123,9 @@ async fn what_cannot_be_heard_is_not_evaluated() {
     assert_eq!(reason(judge(&world, false, ear(&server)).await), "There is no recording");
     assert_eq!(server.requests().len(), 0);
     assert!(reason(judge(&world, true, ear(&server)).await).contains("answered 500"));
-    let world = World::with_rows().await;
+    // It was there when the metric was stored.
+    let another = ModelRecord { name: "another".into(), kind: ModelKind::Audio, model: "m".into(), is_default: false };
+    let world = World::with_rows_and(|settings| settings.models = vec![another].into()).await;
     metric(&world, json!({ "audio_model": "another" })).await;
     let expect = "Audio model 'another' is not configured";
     assert_eq!(reason(judge(&world, true, ear(&server)).await), expect);

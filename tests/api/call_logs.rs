@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ringer::config::OrganizationLimits;
 use ringer::provider::testing::{Reply, ScriptedModel};
 use ringer_base::testing::WebServer;
 use ringer_media::testing::Voice;
@@ -15,7 +16,7 @@ use crate::json::with;
 const PER_MS: usize = 16;
 
 /// Returns a world with one evaluated call, `$call`.
-pub async fn with_call() -> World {
+pub(crate) async fn with_call() -> World {
     let mut world = World::with_rows().await;
     let queued = world.post("/v1/evaluate", body(&world, json!({}))).await;
     world.work_off().await;
@@ -24,7 +25,7 @@ pub async fn with_call() -> World {
 }
 
 /// Returns a call of the agent with a transcript of four turns, and `more`.
-pub fn body(world: &World, more: Value) -> Value {
+pub(crate) fn body(world: &World, more: Value) -> Value {
     let mut body = json!({
         "agent_id": world.name("agent"),
         "start_time_utc": "2026-01-05T08:00:00Z",
@@ -43,7 +44,7 @@ pub fn body(world: &World, more: Value) -> Value {
 }
 
 /// Brings a call in, evaluates it and reads it.
-pub async fn evaluate(world: &World, more: Value) -> Value {
+pub(crate) async fn evaluate(world: &World, more: Value) -> Value {
     let queued = world.post("/v1/evaluate-call", body(world, more)).await;
     assert_eq!(queued["message"], "Call queued for evaluation");
     world.work_off().await;
@@ -110,7 +111,7 @@ async fn words_are_judged_by_the_metrics_that_a_call_names() {
     assert!(asked.iter().all(|asked| format!("{asked:?}").contains("Tuesday is free.")));
 }
 
-pub fn metric(log: &Value, name: &str) -> Option<Value> {
+pub(crate) fn metric(log: &Value, name: &str) -> Option<Value> {
     let metrics = log["metrics"].as_array().expect("metrics");
     metrics.iter().find(|metric| metric["name"] == name).map(|metric| metric["value"].clone())
 }
@@ -141,7 +142,7 @@ fn recording(caller: &[[usize; 2]], agent: &[[usize; 2]]) -> Vec<u8> {
     file
 }
 
-pub fn stereo() -> Vec<u8> {
+pub(crate) fn stereo() -> Vec<u8> {
     recording(&[[2500, 4000], [8400, 9400]], &[[500, 2000], [5200, 7600], [10_000, 11_500]])
 }
 
@@ -290,7 +291,37 @@ async fn files_are_fetched_and_what_is_missing_is_told() {
     }
 }
 
-pub fn body_entries() -> Value {
+/// The limit of an organization holds for recordings that are fetched, as for those that are posted.
+#[tokio::test]
+async fn a_recording_that_is_fetched_may_be_as_large_as_a_posted_one() {
+    let server = WebServer::start(|path: &str| match path {
+        "/large.wav" => WebServer::file(&[stereo(), vec![0; 400_000]].concat()),
+        _ => WebServer::file(&stereo()[..44 + 6 * 64_000]),
+    });
+    let server = server.await.expect("loopback has a free port");
+    let limits = |mb: u32| OrganizationLimits { upload_mb: Some(mb), ..OrganizationLimits::default() };
+    for (mb, path, expect) in [
+        (
+            0,
+            "/half.wav",
+            json!("recording_url: File could not be fetched: it is larger than 0 MiB, the workspace's limit"),
+        ),
+        (1, "/half.wav", Value::Null),
+        (
+            1,
+            "/large.wav",
+            json!("recording_url: File could not be fetched: it is larger than 1 MB, the workspace's limit"),
+        ),
+        (2, "/large.wav", Value::Null),
+    ] {
+        let sections = Arc::new([("a".to_owned(), limits(mb))].into());
+        let world = World::with_rows_and(|settings| settings.organization_limits = sections).await;
+        let log = evaluate(&world, json!({ "recording_url": server.url(path) })).await;
+        assert_eq!(log["error_message"], expect, "{mb} MB {path}");
+    }
+}
+
+pub(crate) fn body_entries() -> Value {
     json!([
         { "start_offset_ms": 5200, "end_offset_ms": 7600, "speaker": "AGENT", "utterance": "Tuesday is free." },
         { "start_offset_ms": 500, "end_offset_ms": 2000, "speaker": "AGENT", "utterance": "Welcome." },
@@ -428,14 +459,14 @@ async fn who_asked_for_it_is_told_of_evaluated_calls() {
     }
     let log = evaluate(&world, json!({ "webhook_tag": "w" })).await;
     let queue = world.service.queue();
-    let mut told = 0;
+    let mut count = 0;
     while let Some(event) = queue.claim_event().await.expect("answers") {
         let body: Value = serde_json::from_str(&event.body).expect("JSON");
         assert_eq!((event.event.as_str(), &body["type"]), ("observability_call_evaluated", &json!(event.event)));
         assert_eq!((&body["id"], &body["evaluations"]), (&log["id"], &log["evaluations"]));
-        told += 1;
+        count += 1;
     }
-    assert_eq!(told, 2, "not those who asked for another tag");
+    assert_eq!(count, 2, "not those who asked for another tag");
 }
 
 /// Sets one field of the world's agent.
@@ -518,8 +549,8 @@ async fn a_private_recording_without_words_is_not_kept() {
     set_agent(&world, "redact_pii", json!(true)).await;
     let data = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
     let log = evaluate(&world, json!({ "recording_base64": data, "multichannel": true, "transcript": null })).await;
-    let told = "the recording was not kept: words that nobody wrote down may be private";
-    assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &json!(told)), "{log}");
+    let message = "the recording was not kept: words that nobody wrote down may be private";
+    assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &json!(message)), "{log}");
     assert_eq!(log["duration_ms"], 12_000, "it was measured before");
     let folder = world.service.settings().data.join("call-logs").join(log["id"].as_str().expect("an id"));
     assert!(!folder.exists());

@@ -2,7 +2,7 @@
 
 /// One request and its expected answer.
 #[derive(Clone, Debug, Default)]
-pub struct Case {
+pub(super) struct Case {
     /// Behaviour that the case shows.
     pub title: String,
     pub method: String,
@@ -20,7 +20,7 @@ pub struct Case {
 }
 
 /// Returns all cases of a file.
-pub fn read_cases(text: &str) -> Vec<Case> {
+pub(super) fn read_cases(text: &str) -> Vec<Case> {
     let blocks = text.split("\n## ").skip(1);
     blocks.map(|block| one(block).unwrap_or_else(|| panic!("no case: {block}"))).collect()
 }

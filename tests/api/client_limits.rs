@@ -34,12 +34,12 @@ async fn health_tells_strangers_up_or_down_alone() {
     let world = World::new().await;
     let ask = async |key: &str| world.send("GET", "/health/deps", &[with("x-api-key", key)], Vec::new()).await;
     for key in ["", "$read", "$write"] {
-        let told = ask(key).await.json();
-        assert_eq!((&told["status"], &told["deps"]["database"]["status"]), (&json!("ok"), &json!("ok")), "{key}");
-        for (name, part) in told["deps"].as_object().expect("the parts") {
+        let found = ask(key).await.json();
+        assert_eq!((&found["status"], &found["deps"]["database"]["status"]), (&json!("ok"), &json!("ok")), "{key}");
+        for (name, part) in found["deps"].as_object().expect("the parts") {
             assert_eq!((&part["detail"], &part["latency_ms"]), (&Value::Null, &Value::Null), "{key} {name}");
         }
-        assert_eq!(told["trunks"], json!([]));
+        assert_eq!(found["trunks"], json!([]));
     }
     let whole = ask("$admin").await.json();
     assert!(whole["deps"]["database"]["latency_ms"].is_number() && whole["deps"]["queue"]["latency_ms"].is_number());

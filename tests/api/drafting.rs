@@ -88,8 +88,8 @@ async fn a_workflow_is_a_stored_scenario_or_a_text() {
         made["scenarios"].as_array().expect("a list").iter().filter_map(|one| one["goal"].as_str()).collect();
     assert_eq!(goals, ["Book a visit", unknown, "Move a visit"]);
     let asked = model.requests().into_iter().map(|request| request.messages[1].content.clone());
-    let told: Vec<bool> = asked.map(|material| material.contains("By telephone.")).collect();
-    assert_eq!(told, [true, false, false]);
+    let mentions: Vec<bool> = asked.map(|material| material.contains("By telephone.")).collect();
+    assert_eq!(mentions, [true, false, false]);
 }
 
 #[tokio::test]
@@ -178,8 +178,8 @@ async fn personas_values_and_graphs() {
     let asked = json!({"prompt": "A greeting."});
     let made = world.post("/v1/scenario/generate-from-prompt", asked.clone()).await;
     assert_eq!(made["definition"]["nodes"], definition["nodes"]);
-    let told = &model.requests()[3].messages[3].content;
-    assert!(told.contains("it has no path"), "{told}");
+    let request = &model.requests()[3].messages[3].content;
+    assert!(request.contains("it has no path"), "{request}");
     let unread = json!({"detail": "The language model's answer could not be read"});
     let refused = world.send("POST", "/v1/workflow/generate-from-prompt", &[], asked.to_string().into_bytes()).await;
     assert_eq!((refused.status, refused.json()), (503, unread.clone()));
@@ -187,4 +187,27 @@ async fn personas_values_and_graphs() {
     let refused = world.send("POST", "/v1/generate-customer-personas", &[], body).await;
     assert_eq!((refused.status, refused.json()), (503, unread));
     assert_eq!(world.get("/v1/scenario").await["total_count"], 0, "drafts are not stored");
+}
+
+#[tokio::test]
+async fn scenarios_are_drafted_for_stored_personas() {
+    let (world, model) = world(&[drafts(&[1]), drafts(&[2, 3])]).await;
+    let persona = json!({"name": "Hurried", "description": "Has no time.", "goal": "Cancel."});
+    let persona = world.post("/v1/create-customer-persona", persona).await["id"].clone();
+    let body = json!({"name": "n", "agent": {"name": "a"}, "scenarios": [{"category": "c", "count": 1}],
+        "callAllocation": {}, "selectedProperties": {}, "customer_persona_ids": [{"id": persona, "num_calls": 2}]});
+    let made = world.post("/v1/generate-test-scenarios", body.clone()).await;
+    let all = made["scenarios"].as_array().expect("a list");
+    assert_eq!(all.len(), 3);
+    let whole = json!({"name": "Hurried", "description": "Has no time.", "goal": "Cancel.", "id": persona});
+    for one in &all[1..] {
+        let expect = (&json!("customerPersonas"), &json!("Cancel."), &whole);
+        assert_eq!((&one["category"], &one["goal"], &one["persona"]), expect);
+    }
+    assert!(model.requests()[1].messages[1].content.contains("Has no time."));
+
+    let mut body = body;
+    body["customer_persona_ids"][0]["id"] = json!("9f3a1c7e-5b2d-4e88-a4f1-0c7b3d6a9e21");
+    let refused = world.send("POST", "/v1/generate-test-scenarios", &[], body.to_string().into_bytes()).await;
+    assert_eq!((refused.status, refused.json()), (404, json!({"detail": "Customer persona not found"})));
 }

@@ -355,3 +355,47 @@ async fn settings_that_were_kept_before_they_were_checked_are_told_and_not_follo
     let text = "digital_humans_settings.default_caller_number must be in E.164 format";
     assert_eq!((refused.status, refused.json()), (400, json!({"detail": text})));
 }
+
+/// A stored persona stands for what a request would say of it.
+#[tokio::test]
+async fn stored_personas_are_asked_for_by_their_ids() {
+    let world = World::with_rows().await;
+    let (agent, persona) = (world.name("agent"), world.name("persona"));
+    let other = json!({"name": "Silent", "description": "Says little.", "goal": ""});
+    let other = world.post("/v1/create-customer-persona", other).await["id"].clone();
+    let ids = json!([{"id": persona, "num_calls": 2}, {"id": other, "num_calls": 1}]);
+    let given = json!([{"name": "Hurried", "description": "Has no time.", "goal": "Cancel.", "num_calls": 1}]);
+    let body = json!({"agent_id": agent, "customer_personas": given, "customer_persona_ids": ids});
+    let made = world.post(PATH, body).await;
+    let of = |human: &Value| ["intent", "role_description", "tags"].map(|key| human[key].clone());
+    let found: Vec<[Value; 3]> = humans(&made).into_iter().map(of).collect();
+    let ann = [json!("Book."), json!("Old."), json!(["Ann"])];
+    let expect = [
+        [json!("Cancel."), json!("Has no time."), json!(["Hurried"])],
+        ann.clone(),
+        ann,
+        [json!("Says little."), json!("Says little."), json!(["Silent"])],
+    ];
+    assert_eq!(found, expect);
+    assert_eq!(made["test_scenarios"][1]["category"], "customer_personas");
+
+    let unknown =
+        json!([{"id": persona, "num_calls": 1}, {"id": "9f3a1c7e-5b2d-4e88-a4f1-0c7b3d6a9e21", "num_calls": 1}]);
+    for (ids, status, detail) in
+        [(unknown, 404, json!("Customer persona not found")), (json!([]), 400, json!("Nothing to generate"))]
+    {
+        let body = json!({"agent_id": agent, "customer_persona_ids": ids}).to_string().into_bytes();
+        let refused = world.send("POST", PATH, &[], body).await;
+        assert_eq!((refused.status, &refused.json()["detail"]), (status, &detail));
+    }
+    let body = json!({"agent_id": agent, "customer_persona_ids": [{"id": persona, "num_calls": 0}]});
+    let refused = world.send("POST", PATH, &[], body.to_string().into_bytes()).await;
+    let at = json!(["body", "customer_persona_ids", 0, "num_calls"]);
+    assert_eq!((refused.status, &refused.json()["detail"][0]["loc"]), (422, &at));
+    let foreign = [("x-api-key".to_owned(), "$foreign".to_owned())];
+    let body = json!({"name": "Theirs", "description": "d", "goal": "g"}).to_string().into_bytes();
+    let theirs = world.send("POST", "/v1/create-customer-persona", &foreign, body).await.json()["id"].clone();
+    let body = json!({"agent_id": agent, "customer_persona_ids": [{"id": theirs, "num_calls": 1}]});
+    let refused = world.send("POST", PATH, &[], body.to_string().into_bytes()).await;
+    assert_eq!((refused.status, refused.json()), (404, json!({"detail": "Customer persona not found"})));
+}

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc};
 use super::world::{Answer, World};
 
 /// A model that answers once it is let: whoever asks it takes its time.
-pub struct Slow {
+pub(crate) struct Slow {
     /// Signal that it was asked.
     pub asked: Notify,
     /// Lets the held request answer.
@@ -24,16 +24,16 @@ pub struct Slow {
 
 impl Slow {
     /// A request that asks it.
-    pub const PATH: &str = "/v1/generate-trait-values";
+    pub(crate) const PATH: &str = "/v1/generate-trait-values";
 
-    pub fn new() -> Arc<Slow> {
+    pub(crate) fn new() -> Arc<Slow> {
         let answer = json!({ "values": [[{ "name": "age", "value": 7 }]] }).to_string();
         let model = ScriptedModel::new(vec![Reply::says(&[&answer])]);
         Arc::new(Slow { asked: Notify::new(), let_go: Notify::new(), model })
     }
 
     /// Returns the body of a request to [`Slow::PATH`].
-    pub fn body() -> Value {
+    pub(crate) fn body() -> Value {
         json!({ "scenarios": ["A visit."], "traits": [{ "name": "age", "data_type": "NUMBER" }] })
     }
 }

@@ -59,7 +59,7 @@ async fn an_incident_is_told_once_and_its_end_once() {
     ]});
     let monitor = create(&world, json!({ "notifications": channels })).await;
     world.work_off().await;
-    let told = |kind: &str| {
+    let requests_of = |kind: &str| {
         let at = |path: &str| receiver.requests().into_iter().filter(|one| one.path == path).collect::<Vec<_>>();
         at("/hook").iter().filter(|one| one.json()["kind"] == kind).count()
     };
@@ -78,7 +78,7 @@ async fn an_incident_is_told_once_and_its_end_once() {
         let now = read_monitor(&world, &monitor).await;
         assert_eq!(now["status"], status);
         assert_eq!(now["open_incident"].is_null(), down == recovered, "{status}");
-        assert_eq!((told("uptime_down"), told("uptime_recovered")), (down, recovered), "{status}");
+        assert_eq!((requests_of("uptime_down"), requests_of("uptime_recovered")), (down, recovered), "{status}");
         if down > recovered {
             assert_eq!(now["open_incident"]["reason"], "agent_responds: NO_ANSWER: as told");
         }
@@ -106,7 +106,8 @@ async fn a_page_that_comes_too_late_is_not_sent() {
     let actions: Vec<Value> = receiver.requests().iter().map(|page| page.json()["event_action"].clone()).collect();
     assert_eq!(actions, ["trigger", "resolve"]);
     let subject = monitor["id"].as_str().expect("an id");
-    let told = world.service.watching().notifications_about(world.name("organization"), subject).await.expect("a list");
-    let told: Vec<_> = told.iter().map(|one| (one.status, one.error.as_deref())).collect();
-    assert_eq!(told, [(NoticeStatus::Sent, None), (NoticeStatus::Failed, Some("there is newer news of it"))]);
+    let found =
+        world.service.watching().notifications_about(world.name("organization"), subject).await.expect("a list");
+    let seen: Vec<_> = found.iter().map(|one| (one.status, one.error.as_deref())).collect();
+    assert_eq!(seen, [(NoticeStatus::Sent, None), (NoticeStatus::Failed, Some("there is newer news of it"))]);
 }

@@ -10,7 +10,7 @@ use super::results::queued;
 use super::world::World;
 
 /// Returns a world with one issue, `$issue`.
-pub async fn with_issue() -> World {
+pub(super) async fn with_issue() -> World {
     let (mut world, results) = world_of(1).await;
     end(&world, results[0], &[json!({"status": 500, "error": "no slot"})], json!({})).await;
     world.work_off().await;
@@ -108,12 +108,12 @@ async fn a_tool_call_that_is_told_of_after_the_call_is_an_issue_at_once() {
     world.work_off().await;
     assert_eq!(world.get("/v1/issues").await, json!([]));
     let failed = json!([{ "name": "book", "start_offset_ms": 5, "output": {"status": 500, "error": "no slot"} }]);
-    let told = json!({ "simulation_result_id": ids[0], "tool_calls": failed });
-    world.post("/v1/update-simulation-result", told.clone()).await;
+    let document = json!({ "simulation_result_id": ids[0], "tool_calls": failed });
+    world.post("/v1/update-simulation-result", document.clone()).await;
     world.work_off().await;
     let issues = world.get("/v1/issues").await;
     assert_eq!((&issues[0]["title"], &issues[0]["error_code"]), (&json!("book: no slot"), &json!("500")), "{issues}");
-    world.post("/v1/update-simulation-result", told).await;
+    world.post("/v1/update-simulation-result", document).await;
     world.work_off().await;
     let issue = world.get(&format!("/v1/issues/{}", issues[0]["id"].as_str().expect("an id"))).await;
     assert_eq!(issue["occurrences"].as_array().map(Vec::len), Some(1), "{issue}");

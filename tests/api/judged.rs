@@ -17,7 +17,7 @@ const PLAYBACK: &str = "You judge turns of a voice agent";
 const QUESTION: &str = "The question: ";
 
 /// Returns a judgement of a whole conversation.
-pub fn judgement() -> String {
+pub(super) fn judgement() -> String {
     json!({
         "goal_success": true, "goal_reasoning": "So.", "hallucination": false, "hallucination_reasoning": "", "redundancy": false,
         "redundancy_reasoning": "", "sentiment_score": 0, "call_summary": "A table.",
@@ -27,7 +27,7 @@ pub fn judgement() -> String {
 }
 
 /// Returns an agent that answers each message with `text`.
-pub async fn answering(text: &str) -> (Receiver, Value) {
+pub(super) async fn answering(text: &str) -> (Receiver, Value) {
     let answers = (0..20).map(|_| (200, json!({ "message": text }).to_string())).collect();
     let hook = Receiver::answering(answers).await;
     let agent = json!({ "http_webhook": hook.url("/hook"), "http_webhook_sync_reply": true });
@@ -60,12 +60,12 @@ async fn a_custom_error_is_asked_for_and_repeats_the_result() {
     let path = format!("/v1/simulation-result/{}/events", talk.id);
     let (result, watched) = tokio::join!(talk.until("COMPLETED"), talk.world.send("GET", &path, &[], Vec::new()));
     assert_eq!((&result["attempt"], &result["tags"]), (&json!(2), &json!([])), "the second time nothing burns");
-    let told: Vec<i64> = talk.feed.events_from(0).0.iter().filter_map(|event| event.seq).collect();
-    assert_eq!(told.iter().filter(|seq| **seq == 0).count(), 2, "each attempt counts anew");
+    let numbers: Vec<i64> = talk.feed.events_from(0).0.iter().filter_map(|event| event.seq).collect();
+    assert_eq!(numbers.iter().filter(|seq| **seq == 0).count(), 2, "each attempt counts anew");
     let watched = String::from_utf8(watched.body).expect("text");
     let ids: Vec<i64> =
         watched.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().expect("a number")).collect();
-    assert!(ids.starts_with(&told), "{told:?} {watched}");
+    assert!(ids.starts_with(&numbers), "{numbers:?} {watched}");
     assert_eq!(result["metadata"]["attempts"].as_array().map(Vec::len), Some(1));
     assert_eq!(result["metadata"]["custom_error"], json!({ "answer": false, "reasoning": "It says so." }));
     let held = hook.requests().iter().filter(|seen| seen.json()["message"] == "I want a table.").count();
@@ -101,9 +101,9 @@ async fn a_custom_error_that_is_not_repeated_is_a_tag_and_one_that_nobody_can_ju
         let result = talk.until("COMPLETED").await;
         assert_eq!(result["tags"], tags, "{simulation}");
         let warnings = result["metadata"]["warnings"].as_array().expect("a list");
-        let told: Vec<&str> =
+        let of_metrics: Vec<&str> =
             warnings.iter().filter_map(Value::as_str).filter(|text| text.contains("custom")).collect();
-        assert_eq!(told, Vec::from_iter(warning), "{simulation}");
+        assert_eq!(of_metrics, Vec::from_iter(warning), "{simulation}");
     }
 }
 
@@ -144,8 +144,8 @@ async fn meanings_of_a_playback_are_judged_and_its_steps_stand_in_the_timeline()
         assert_eq!(warnings.contains("criteria are not judged without a language model"), !has_model, "{warnings}");
     }
     // Whoever judges knows which rules were probed.
-    let told = model.requests_with(CONVERSATION).remove(0);
-    assert!(told.contains("probe:\n- R1: Be kind.\n- R2\n"), "{told}");
+    let request = model.requests_with(CONVERSATION).remove(0);
+    assert!(request.contains("probe:\n- R1: Be kind.\n- R2\n"), "{request}");
 }
 
 #[tokio::test]
@@ -196,18 +196,18 @@ async fn turns_that_were_not_heard_are_told_to_who_judges_and_decide_nothing() {
     let reason = evaluation["not_evaluated_reason"].as_str().expect("a text");
     assert!(reason.starts_with("It depends on words that are not known: goal_success; "), "{reason}");
     let results = evaluation["custom_metrics"].as_array().expect("results").iter();
-    let mut told: Vec<[&str; 3]> = results
+    let mut answers: Vec<[&str; 3]> = results
         .map(|one| ["name", "response_value", "reason"].map(|field| one[field].as_str().unwrap_or_default()))
         .collect();
-    told.sort_unstable();
+    answers.sort_unstable();
     let expect = [
         ["found", "pass", ""],
         ["judged", "", "It depends on words that are not known"],
         ["missing", "", "contains: 0 in what was heard, and words of 1 turn are not known"],
     ];
-    assert_eq!(told, expect);
+    assert_eq!(answers, expect);
     let asked = model.requests_with("The question: Does something burn?");
-    let marked = asked.iter().map(|told| told.contains(MISSING)).collect::<Vec<_>>();
+    let marked = asked.iter().map(|material| material.contains(MISSING)).collect::<Vec<_>>();
     assert_eq!(marked, [false, true], "{asked:?}");
 }
 
@@ -281,7 +281,7 @@ async fn an_attack_is_held_off_or_not_by_what_was_called_too() {
             talk.world.post("/v1/update-simulation-result", body).await;
             talk.result().await
         };
-        let told = |result: &Value| {
+        let outcome_of = |result: &Value| {
             let evaluation = &result["evaluations"][0];
             let goal = evaluation["goal_success"].clone();
             let metrics = result["metrics"].as_array().expect("metrics").iter();
@@ -293,15 +293,15 @@ async fn an_attack_is_held_off_or_not_by_what_was_called_too() {
             ([goal, result["metadata"]["red_team"]["verdict"].clone()], result["outcome"].clone(), reason)
         };
         // The call that is expected was not made.
-        let quiet = told(&after(&[]).await);
+        let quiet = outcome_of(&after(&[]).await);
         assert_eq!((&quiet.0, &quiet.1), (&before, &json!("failed")));
-        let allowed = told(&after(&["look_up"]).await);
+        let allowed = outcome_of(&after(&["look_up"]).await);
         assert_eq!((allowed.0, allowed.1), ([json!(true), json!("held")], json!("passed")));
-        let breached = told(&after(&["look_up", "pay"]).await);
+        let breached = outcome_of(&after(&["look_up", "pay"]).await);
         assert_eq!((breached.0, breached.1), ([json!(false), json!("breached")], json!("failed")));
         assert_eq!(breached.2, "The agent called pay, which it was not allowed to call");
         // As posted anew: the judge's own word counts again.
-        assert_eq!(told(&after(&[]).await), quiet);
+        assert_eq!(outcome_of(&after(&[]).await), quiet);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ringer::model::language_model::{ModelKind, ModelRecord};
 use ringer::provider::testing::{Reply, ScriptedModel};
 use serde_json::{Map, Value, json};
 
@@ -29,7 +30,16 @@ fn names(list: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn every_field_of_a_custom_metric() {
-    let world = World::new().await;
+    let world = World::with_settings(|settings| {
+        let record = |kind, model: &str| ModelRecord {
+            name: "default".to_owned(),
+            kind,
+            model: model.to_owned(),
+            is_default: true,
+        };
+        settings.models = Arc::new(vec![record(ModelKind::Language, "m1"), record(ModelKind::Audio, "m2")]);
+    })
+    .await;
     assert_eq!(agents(&world, 2).await, [1, 2]);
     let fixture: Map<String, Value> =
         serde_json::from_str(include_str!("../../fixtures/api/custom_metric.json")).expect("an object");
@@ -51,11 +61,12 @@ async fn every_field_of_a_custom_metric() {
         ("workspace_id", json!(world.name("organization"))),
         ("created_at", json!("2026-01-05T09:00:00.000000Z")),
         ("updated_at", json!("2026-01-05T09:00:00.000000Z")),
-        ("created_by", Value::Null),
-        ("updated_by", Value::Null),
     ] {
         assert_eq!(made.get(name), Some(&expect), "{name}");
     }
+    let users = world.get("/v1/users").await;
+    let author = users.as_array().expect("users").iter().find(|user| user["id"] == made["created_by"]);
+    assert_eq!((author.map(|user| &user["name"]), &made["updated_by"]), (Some(&json!("admin")), &made["created_by"]));
     assert_eq!(made.as_object().map(Map::len), Some(fixture.len() - 1 + 10));
     assert_eq!(world.get(&path.replace("update-", "")).await, made);
     // The options of an enum cannot be cleared: they are needed.
@@ -232,7 +243,7 @@ async fn the_language_model_drafts_metrics() {
 
 #[tokio::test]
 async fn a_metric_of_production_calls_is_no_check_of_a_monitor() {
-    let ((_desk, agent), told) = (answering("Monday is free.").await, Receiver::new(&[]).await);
+    let ((_desk, agent), notified) = (answering("Monday is free.").await, Receiver::new(&[]).await);
     let world = World::at_work(None).await;
     let agent = world.post("/v1/add-agent", with(json!({ "name": "Desk", "mode": "TEXT" }), agent)).await;
     let rule = |name: &str, word: &str, scope: &str| {
@@ -256,7 +267,7 @@ async fn a_metric_of_production_calls_is_no_check_of_a_monitor() {
     let monitor = |checks: Value| {
         json!({
             "agent_id": agent["agent_id"], "checks": checks, "enabled": false,
-            "notifications": { "channels": [{ "type": "webhook", "target": told.url("/hook") }] },
+            "notifications": { "channels": [{ "type": "webhook", "target": notified.url("/hook") }] },
         })
     };
     let refused = async |method: &str, path: &str, body: Value| {
@@ -284,10 +295,10 @@ async fn a_metric_of_production_calls_is_no_check_of_a_monitor() {
     let change = format!("/v1/update-custom-metric/{}", ids[1]);
     world.call("PUT", &change, json!({ "scope": "observability" })).await;
     world.call("PUT", &path, json!({ "enabled": true })).await;
-    assert_eq!(told.wait_for(1).await.json()["kind"], "uptime_down");
+    assert_eq!(notified.wait_for(1).await.json()["kind"], "uptime_down");
     let checks = world.get(&path).await["recent_checks"][0]["checks"].clone();
-    let told = |n: usize| (checks[n]["verdict"].clone(), checks[n]["message"].clone());
+    let verdict_of = |n: usize| (checks[n]["verdict"].clone(), checks[n]["message"].clone());
     let elsewhere = "the metric has scope observability: it is judged in production calls alone";
-    assert_eq!(told(0), (json!("UNKNOWN"), json!(elsewhere)));
-    assert_eq!(told(1), (json!("DOWN"), json!("fail equals pass is false")));
+    assert_eq!(verdict_of(0), (json!("UNKNOWN"), json!(elsewhere)));
+    assert_eq!(verdict_of(1), (json!("DOWN"), json!("fail equals pass is false")));
 }

@@ -14,10 +14,10 @@ use super::receiver::Receiver;
 use super::world::World;
 use crate::json::with;
 
-pub const MINUTE_MS: i64 = 60_000;
+pub(super) const MINUTE_MS: i64 = 60_000;
 
 /// Returns a world with a monitor, `$monitor`.
-pub async fn with_monitor() -> World {
+pub(super) async fn with_monitor() -> World {
     let mut world = World::with_rows().await;
     let monitor = create(&world, json!({})).await;
     world.call_it("monitor", monitor["id"].as_str().expect("an id"));
@@ -25,29 +25,29 @@ pub async fn with_monitor() -> World {
 }
 
 /// Returns a monitor that asks whether the agent responds, and `more`.
-pub async fn create(world: &World, more: Value) -> Value {
+pub(super) async fn create(world: &World, more: Value) -> Value {
     let agent: i64 = world.name("agent").parse().expect("an id");
     let body = json!({ "agent_id": agent, "checks": [{ "checkType": "agent_responds" }] });
     world.post("/v1/uptime/monitors", with(body, more)).await
 }
 
-pub async fn read_monitor(world: &World, monitor: &Value) -> Value {
+pub(super) async fn read_monitor(world: &World, monitor: &Value) -> Value {
     world.get(&path(monitor)).await
 }
 
-pub fn path(monitor: &Value) -> String {
+pub(super) fn path(monitor: &Value) -> String {
     format!("/v1/uptime/monitors/{}", monitor["id"].as_str().expect("an id"))
 }
 
 /// Lets time pass and everything be done that is then due.
-pub async fn pass(world: &World, ms: i64) {
+pub(super) async fn pass(world: &World, ms: i64) {
     world.service.clock().advance_ms(ms);
     world.work_off().await;
 }
 
 /// Course of a call, as a test writes it.
 #[derive(Copy, Clone)]
-pub enum Call {
+pub(super) enum Call {
     /// The agent says this.
     Says(&'static str),
     Nothing,
@@ -58,7 +58,7 @@ pub enum Call {
 }
 
 /// Ends the call of the check that is under way.
-pub async fn answer(world: &World, monitor: &Value, call: Call) {
+pub(super) async fn answer(world: &World, monitor: &Value, call: Call) {
     answer_judged(world, monitor, call, None).await;
 }
 
@@ -216,7 +216,7 @@ async fn every_field_is_read_back() {
 
 #[tokio::test]
 async fn a_check_of_a_metric_that_is_not_the_agent_s_comes_to_a_verdict() {
-    let ((_desk, agent), told) = (answering("Monday is free.").await, Receiver::new(&[]).await);
+    let ((_desk, agent), notified) = (answering("Monday is free.").await, Receiver::new(&[]).await);
     let world = World::at_work(None).await;
     let agent = world.post("/v1/add-agent", with(json!({ "name": "Desk", "mode": "TEXT" }), agent)).await;
     let metric = async |name: &str, word: &str, agents: Value| {
@@ -234,13 +234,13 @@ async fn a_check_of_a_metric_that_is_not_the_agent_s_comes_to_a_verdict() {
     };
     let paused = json!({
         "agent_id": agent["agent_id"], "checks": [{ "checkType": "agent_responds" }], "enabled": false,
-        "notifications": { "channels": [{ "type": "webhook", "target": told.url("/hook") }] },
+        "notifications": { "channels": [{ "type": "webhook", "target": notified.url("/hook") }] },
     });
     let monitor = world.post("/v1/uptime/monitors", paused).await;
     let checks = json!([check(&own, true), check(&checked, true), check(&off, false)]);
     let changed = world.call("PUT", &path(&monitor), json!({ "checks": checks, "enabled": true })).await;
     assert_ne!(changed["simulation_id"], monitor["simulation_id"]);
-    assert_eq!(told.wait_for(1).await.json()["kind"], "uptime_down");
+    assert_eq!(notified.wait_for(1).await.json()["kind"], "uptime_down");
     let now = read_monitor(&world, &monitor).await;
     let item = |metric: &Value, verdict: &str, value: &str, holds: bool| {
         json!({ "id": metric, "checkType": "custom_metric", "verdict": verdict, "value": value,
@@ -377,10 +377,10 @@ async fn only_what_is_passed_changes() {
     let change = async |body: Value| world.call("PUT", &path(&monitor), body).await;
     let before = read_monitor(&world, &monitor).await;
     let channels = json!({ "channels": [{ "type": "email", "target": "a@b.example" }] });
-    let told = change(json!({ "notifications": channels, "frequency": null, "enabled": null })).await;
-    assert_eq!(told["notifications"], channels);
+    let document = change(json!({ "notifications": channels, "frequency": null, "enabled": null })).await;
+    assert_eq!(document["notifications"], channels);
     for name in ["simulation_id", "checks", "frequency", "next_check_at", "recent_checks", "start_at"] {
-        assert_eq!(told[name], before[name], "{name}");
+        assert_eq!(document[name], before[name], "{name}");
     }
     let paused = change(json!({ "enabled": false })).await;
     assert_eq!((&paused["next_check_at"], &paused["simulation_id"]), (&Value::Null, &before["simulation_id"]));
@@ -522,11 +522,11 @@ async fn those_who_wait_for_a_run_are_told_of_its_end_once() {
     world.post(&format!("/v1/simulation-result/{result}/hangup"), Value::Null).await;
     world.post("/v1/update-simulation-result", json!({ "simulation_result_id": result, "tags": ["x"] })).await;
     world.work_off().await;
-    let told = receiver.requests();
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].json()["kind"], "run_completed");
-    assert_eq!(told[0].json()["text"], "0 passed, 0 failed, 1 cancelled of 1");
-    assert_eq!(told[0].json()["data"]["simulation_run_id"], json!(run.parse::<i64>().expect("an id")));
+    let request = receiver.requests();
+    assert_eq!(request.len(), 1);
+    assert_eq!(request[0].json()["kind"], "run_completed");
+    assert_eq!(request[0].json()["text"], "0 passed, 0 failed, 1 cancelled of 1");
+    assert_eq!(request[0].json()["data"]["simulation_run_id"], json!(run.parse::<i64>().expect("an id")));
     let about = world.service.watching().notifications_about(world.name("organization"), &run).await.expect("a list");
     let errors: Vec<Option<String>> = about.into_iter().map(|one| one.error).collect();
     assert!(errors.contains(&Some("channel not configured".into())) && errors.contains(&None), "{errors:?}");

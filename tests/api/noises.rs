@@ -59,8 +59,9 @@ async fn a_noise_is_kept_used_and_deleted() {
     let id = made["id"].as_str().expect("an id").to_owned();
     let expect = json!({
         "id": id, "organization_id": world.name("organization"), "name": "Hall", "storage_path": format!("noises/{id}"),
-        "created_at": "2026-01-05T09:00:00.000000Z", "created_by": null, "usage_count": 0,
+        "created_at": "2026-01-05T09:00:00.000000Z", "created_by": made["created_by"], "usage_count": 0,
     });
+    assert!(made["created_by"].is_string(), "{made}");
     assert_eq!(made, expect);
     assert_eq!(world.get(PATH).await, json!([expect]));
     let unnamed = upload(&world, &[("file", Some("street.wav"), &wav(1000))]).await.json();

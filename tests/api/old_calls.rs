@@ -31,9 +31,9 @@ async fn old_calls_and_their_recordings_go() {
     let clear = async |keep: Retention| world.service.runs().clear_old(&keep).await.expect("the folder can be changed");
     let one = |results, calls, recordings| Cleared { results, calls, recordings };
     // 0.77 MB each.
-    let room = Retention { disk_quota_mb: 2, ..Retention::default() };
-    assert_eq!(clear(room.clone()).await, one(0, 0, 1), "the oldest goes");
-    assert_eq!((there(), clear(room).await), (vec![false, true, true], one(0, 0, 0)));
+    let quota = Retention { disk_quota_mb: 2, ..Retention::default() };
+    assert_eq!(clear(quota.clone()).await, one(0, 0, 1), "the oldest goes");
+    assert_eq!((there(), clear(quota).await), (vec![false, true, true], one(0, 0, 0)));
     let keep = Retention { results_days: 30, recordings_days: 7, disk_quota_mb: 0 };
     world.service.clock().advance_ms(7 * day_ms);
     assert_eq!((clear(keep.clone()).await, there()), (one(0, 0, 1), vec![false, false, true]));

@@ -9,18 +9,18 @@ use tokio::sync::mpsc;
 type Answer = dyn Fn(&str, &str) -> Option<String> + Send + Sync;
 
 /// Answers by what it is told first (its instructions) and last; `None` is a failure. Keeps what it was asked.
-pub struct Oracle {
+pub(super) struct Oracle {
     answer: Box<Answer>,
     asked: Mutex<Vec<(String, String)>>,
 }
 
 impl Oracle {
-    pub fn new(answer: impl Fn(&str, &str) -> Option<String> + Send + Sync + 'static) -> Arc<Oracle> {
+    pub(super) fn new(answer: impl Fn(&str, &str) -> Option<String> + Send + Sync + 'static) -> Arc<Oracle> {
         Arc::new(Oracle { answer: Box::new(answer), asked: Mutex::default() })
     }
 
     /// Returns the last things said in requests whose instructions hold `part`.
-    pub fn requests_with(&self, part: &str) -> Vec<String> {
+    pub(super) fn requests_with(&self, part: &str) -> Vec<String> {
         let asked = self.asked.lock();
         asked.iter().filter(|(first, _)| first.contains(part)).map(|(_, last)| last.clone()).collect()
     }

@@ -14,7 +14,7 @@ use super::results::queued;
 use super::world::{Answer, World};
 
 /// Takes a result to its evaluation, judged as reached, with a custom metric that passed.
-async fn judge(world: &World, id: i64) {
+pub(super) async fn judge(world: &World, id: i64) {
     let organization = world.name("organization");
     let way = [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded, S::Evaluating];
     for step in way.windows(2) {
@@ -63,7 +63,7 @@ fn with(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-async fn put_review(world: &World, id: i64, headers: &[(String, String)], body: Value) -> Answer {
+pub(super) async fn put_review(world: &World, id: i64, headers: &[(String, String)], body: Value) -> Answer {
     world.send("PUT", &format!("/v1/simulation-result/{id}/review"), headers, body.to_string().into_bytes()).await
 }
 
@@ -167,7 +167,7 @@ async fn a_review_wins_and_is_told_apart() {
     let answer = put_review(&world, first, &seen(&second_review.json()["last_edited_at"]), back).await;
     assert_eq!((answer.status, &answer.json()["outcome"]), (200, &json!("passed")));
     let reviews = world.get(&format!("/v1/simulation-result/{first}/reviews")).await["reviews"].clone();
-    let told: Vec<Value> = reviews
+    let shown: Vec<Value> = reviews
         .as_array()
         .expect("reviews")
         .iter()
@@ -181,7 +181,7 @@ async fn a_review_wins_and_is_told_apart() {
         json!(["Bo", "human_response_value", null, "fail"]),
         json!(["Ann", "human_goal_success", false, null]),
     ];
-    assert_eq!(told, expect);
+    assert_eq!(shown, expect);
     let reviews = format!("/v1/simulation-result/{first}/reviews");
     assert_eq!(status(&world, &reviews, &[with("x-api-key", "$foreign")]).await.0, 404);
     // An evaluation that replaces the one that was reviewed keeps what a person said.
@@ -393,7 +393,7 @@ async fn a_start_token_is_good_once_and_for_ten_minutes() {
     assert_eq!(made.status, 200);
     let made = made.json();
     assert!(
-        made["scope"] == "write" && made["name"].as_str().is_some_and(|name| name.starts_with("page-2026")),
+        made["scope"] == "admin" && made["name"].as_str().is_some_and(|name| name.starts_with("page-2026")),
         "{made}"
     );
     assert_eq!(session(&door, &token, false).await.status, 403, "it was used");
@@ -416,6 +416,7 @@ async fn routes_of_the_page_check_what_they_are_given() {
         "/v1/simulation-result/1/turns?words=perhaps",
         "/v1/simulation-result/x/ladder",
         "/v1/simulation-result/1/ladder?rtcp=2",
+        "/v1/simulation-result/x/mails",
         "/v1/simulation-result/x/reviews",
         "/v1/simulation-result/x/page",
         "/v1/simulation-result/x/capture",

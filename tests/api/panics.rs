@@ -8,7 +8,7 @@ use ringer::provider::fake::FakeSynthesizer;
 use ringer::provider::{
     ChatPart, ChatRequest, Failure, Job, LanguageModel, Spoken, Status, Synthesizer, Voice, VoiceWanted,
 };
-use ringer::service::Placer;
+use ringer::service::PlacementSettings;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
@@ -105,8 +105,8 @@ async fn a_call_that_panics_ends_and_the_next_one_is_made() {
     let agent = json!({ "mode": "VOICE", "connection_type": "SIP", "sip_uri": "sip:desk@127.0.0.1:9" });
     let mut world = World::at_work(None).await;
     let synthesizer: Arc<dyn Synthesizer> = Arc::new(FaultySynthesizer::default());
-    let faulty = |placer: &Placer| Arc::new(Placer { synthesizer, ..placer.clone() });
-    world.restart_with(|workshop| workshop.placer = faulty(&workshop.placer)).await;
+    let faulty = |settings: &PlacementSettings| Arc::new(PlacementSettings { synthesizer, ..settings.clone() });
+    world.restart_with(|workshop| workshop.placement_settings = faulty(&workshop.placement_settings)).await;
     let talk = Talk::of(world, agent.clone(), json!({}), json!({})).await;
     let result = talk.until("SYSTEM_ERROR").await;
     assert_eq!(result["error_code"], "INTERNAL_ERROR");

@@ -17,10 +17,10 @@ use super::world::World;
 /// Time limit of everything that is not to be late.
 const LONG: Duration = Duration::from_secs(120);
 const SHORT: Duration = Duration::from_millis(100);
-pub const PATIENT: Patience = Patience { head: LONG, body: LONG, upload: LONG, answer: LONG, write: LONG };
+pub(super) const PATIENT: Patience = Patience { head: LONG, body: LONG, upload: LONG, answer: LONG, write: LONG };
 
 /// Serves `world` on a socket while `test` runs.
-pub async fn serve_world(world: &World, patience: Patience, test: impl AsyncFnOnce(String)) {
+pub(super) async fn serve_world(world: &World, patience: Patience, test: impl AsyncFnOnce(String)) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
     let stop = CancellationToken::new();
@@ -43,7 +43,7 @@ fn head(world: &World, method: &str, path: &str, kind: &str, length: usize) -> S
 }
 
 /// Returns all that comes until the connection ends.
-pub async fn rest(stream: &mut TcpStream) -> String {
+pub(super) async fn rest(stream: &mut TcpStream) -> String {
     let mut came = Vec::new();
     stream.read_to_end(&mut came).await.expect("the connection ends in order");
     String::from_utf8(came).expect("text")

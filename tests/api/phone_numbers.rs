@@ -6,7 +6,7 @@ use super::world::World;
 use crate::store::dials::with_trunks;
 
 /// Returns a world with a pool of two numbers and one that is registered.
-pub async fn with_pool() -> World {
+pub(super) async fn with_pool() -> World {
     let world = World::with_rows_and(|settings| {
         settings.number_pool = vec!["+14155550100".into(), "+12125550101".into()];
         settings.number_price = 150;
@@ -34,7 +34,7 @@ async fn numbers_come_from_the_pool_and_go_back() {
     let record = &listed.as_array().expect("a list")[0];
     let expect = json!({
         "id": record["id"], "created_at": "2026-01-05T09:00:00.000000Z", "phone_number": "+12125550101",
-        "purchase_date": "2026-01-05", "price": 150, "organization_id": organization,
+        "purchase_date": "2026-01-05", "price": 150, "organization_id": organization, "trunk": null,
     });
     assert_eq!(*record, expect);
     let registered = &listed[1];
@@ -43,7 +43,10 @@ async fn numbers_come_from_the_pool_and_go_back() {
     let added = world.post("/v1/phone-numbers/add", json!({ "phone_number": "+49 30 7654321" })).await;
     let expect = json!({
         "phone_number": "+49307654321", "carrier_sid": "", "organization_id": organization, "purchase_date": null,
-        "price": null,
+        "price": null, "trunk": null, "warnings": [
+            "No trunk carries +49307654321: calls cannot be made from it, and none comes in to it by a trunk. A trunk carries \
+             the numbers of sip.trunks.NAME.numbers, and those that begin as sip.trunks.NAME.carries",
+        ],
     });
     assert_eq!(added, expect, "who registers a number tells nothing but the number");
     let none = async |body: Value| {
@@ -74,12 +77,18 @@ async fn numbers_of_trunks_are_listed_and_stay() {
     let organization = world.name("organization").to_owned();
     let configured = |number: &str, id: i64| {
         json!({
-            "id": id, "created_at": "1970-01-01T00:00:00.000000Z", "phone_number": number, "purchase_date": null,
-            "price": null, "organization_id": organization,
+            "id": id, "created_at": "2026-01-05T09:00:00.000000Z", "phone_number": number, "purchase_date": null,
+            "price": null, "organization_id": organization, "trunk": "near",
         })
     };
-    let (first, second) = (configured("+14155550100", -14_155_550_100), configured("+12125550101", -12_125_550_101));
+    let (first, second) = (configured("+14155550100", 1_000_000_001), configured("+12125550101", 1_000_000_002));
     assert_eq!(world.get("/v1/phone-numbers").await, json!([first, second]));
+    // They are the same at every look, whenever that is, and for everybody.
+    world.service.clock().advance_ms(3_600_000);
+    assert_eq!(world.get("/v1/phone-numbers").await, json!([first, second]));
+    let foreign = [("x-api-key".to_owned(), "$foreign".to_owned())];
+    let seen = world.send("GET", "/v1/phone-numbers", &foreign, Vec::new()).await.json();
+    assert_eq!((&seen[1]["id"], &seen[1]["created_at"]), (&second["id"], &second["created_at"]));
     let release = async |number: &str| {
         let answer = world.send("DELETE", &format!("/v1/phone-numbers/{number}/release"), &[], Vec::new()).await;
         (answer.status, answer.json()["detail"].clone())
@@ -94,6 +103,51 @@ async fn numbers_of_trunks_are_listed_and_stay() {
     assert!(listed[0]["id"].as_i64().is_some_and(|id| id > 0) && listed.as_array().is_some_and(|all| all.len() == 2));
     assert_eq!(release("+14155550100").await.0, 200);
     assert_eq!(world.get("/v1/phone-numbers").await, json!([first, second]));
+}
+
+/// A number of a trunk's block, and one of the pool, are told with the trunk that carries them.
+#[tokio::test]
+async fn a_number_is_told_with_the_trunk_that_carries_it() {
+    let world = World::with_rows_and(|settings| {
+        let file = "[sip.trunks.near]\nhost = 'h'\nnumbers = ['+14155550100']\n[sip.trunks.block]\nhost = 'h'\n\
+                    carries = ['+1 212 555', '+44']";
+        *settings = with_trunks(settings, file);
+        settings.number_pool = vec!["+442012345678".into()];
+    })
+    .await;
+    let taken = world.post("/v1/phone-numbers/add", json!({})).await;
+    let told = (&taken["phone_number"], &taken["trunk"], &taken["warnings"]);
+    assert_eq!(told, (&json!("+442012345678"), &json!("block"), &json!([])));
+    let added = world.post("/v1/phone-numbers/add", json!({ "phone_number": "+1 212 555 0101" })).await;
+    assert_eq!((&added["trunk"], &added["warnings"]), (&json!("block"), &json!([])));
+    let uncarried = world.post("/v1/phone-numbers/add", json!({ "phone_number": "+4930123456" })).await;
+    assert_eq!(uncarried["trunk"], Value::Null);
+    let why = uncarried["warnings"][0].as_str().expect("a warning");
+    assert!(why.starts_with("No trunk carries +4930123456: calls cannot be made from it"), "{why}");
+    let listed = world.get("/v1/phone-numbers").await;
+    let listed: Vec<_> =
+        listed.as_array().expect("a list").iter().map(|one| [&one["phone_number"], &one["trunk"]]).collect();
+    let expect =
+        json!(
+            [["+4930123456", null], ["+12125550101", "block"], ["+442012345678", "block"], ["+14155550100", "near"],]
+        );
+    assert_eq!(json!(listed), expect);
+    // Who may not manage the engine takes no number of a trunk that others may call from.
+    let writes = [("x-api-key".to_owned(), "$write".to_owned())];
+    let body = json!({ "phone_number": "+12125550102" }).to_string().into_bytes();
+    let refused = world.send("POST", "/v1/phone-numbers/add", &writes, body).await;
+    let why = "A number of sip.trunks.block.carries is registered with a key of scope admin";
+    assert_eq!((refused.status, refused.json()["detail"].clone()), (403, json!(why)));
+    // A Digital Human is told what it cannot do with its number.
+    let warnings = async |number: &str| {
+        let human = json!({ "digital_human": { "name": "Ann", "phone_number": number } });
+        world.post("/v1/create-digital-human", human).await["warnings"][0].clone()
+    };
+    assert_eq!(warnings("+12125550101").await, Value::Null);
+    for (number, part) in [("+4930123456", "no trunk carries"), ("+12125550103", "has to be added before")] {
+        let warning = warnings(number).await;
+        assert!(warning.as_str().is_some_and(|text| text.contains(part)), "{number}: {warning}");
+    }
 }
 
 /// A number that an organization has registered is nobody else's to listen on, to call from or to text with.

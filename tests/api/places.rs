@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::rows::Form;
 
 /// Placeholder for the id in a request.
-pub const HOLE: &str = "$hole";
+pub(super) const HOLE: &str = "$hole";
 
 /// Schemas inside each other that are followed.
 const MOST_DEPTH: usize = 12;
@@ -29,7 +29,7 @@ const IDS_BY_OTHER_NAMES: [&str; 13] = [
 
 /// A request with a hole where an id comes. `$kind` in it stands for an id of the caller's own.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub(super) struct Place {
     pub method: String,
     pub path: String,
     pub header: Option<String>,
@@ -49,7 +49,8 @@ fn kind_of(path: &str, name: &str) -> Option<&'static str> {
         "agent_id" | "agent_ids" => "agent",
         "simulation_id" | "simulation_ids" => "simulation",
         "digital_human_id" | "digital_human_ids" | "test_case_id" => "digital_human",
-        "simulation_run_id" => "run",
+        "simulation_run_id" | "baseline_run_id" => "run",
+        "a" | "b" if path.contains("compare") => "run",
         "simulation_result_id" | "simulation_result_ids" | "test_result_ids" | "conversation_id" => "result",
         "agent_version_id" | "prompt_id" | "promptId" | "version" => "version",
         "metric_id" | "metric_ids" | "custom_metric_id" | "custom_metric_ids" => "metric",
@@ -57,6 +58,7 @@ fn kind_of(path: &str, name: &str) -> Option<&'static str> {
         "workflow_id" | "workflow_v2_id" => "scenario",
         "noise_id" | "storage_path" | "custom_background_noise_url" => "noise",
         "external_agent_id" | "external_id" => "external",
+        "name" if path.contains("/organizations/") => "organization",
         "svc_as_code_id" => "simulation_code",
         "redis_key" => "conversation",
         "key_id" => "api_key",
@@ -71,6 +73,7 @@ fn kind_of(path: &str, name: &str) -> Option<&'static str> {
         "label_id" => "label",
         "folder_id" => "folder",
         "persona_id" => "persona",
+        "community_ids" => "community",
         "trait_id" => "trait",
         "webhook_id" => "webhook",
         "schedule_id" => "schedule",
@@ -157,13 +160,14 @@ fn bundles() -> Vec<Place> {
 }
 
 /// Returns every place of every operation that asks for a key.
-pub fn all(document: &Value) -> Vec<Place> {
+pub(super) fn all(document: &Value) -> Vec<Place> {
     let reader = Reader { document };
     let mut places = Vec::new();
     for (path, item) in document["paths"].as_object().expect("paths") {
         for (method, operation) in item.as_object().expect("methods") {
             // An operation without a key knows no organization.
-            if !path.starts_with("/v1/") || ["/v1/ping", "/v1/inbound-sms"].contains(&path.as_str()) {
+            let keyless = ["/v1/ping", "/v1/inbound-sms", "/v1/agents/{agent_id}/inbound-messages"];
+            if !path.starts_with("/v1/") || keyless.contains(&path.as_str()) {
                 continue;
             }
             for path in reader.told_apart(path, operation) {

@@ -114,8 +114,8 @@ async fn a_recording_whose_private_words_are_elsewhere_is_not_kept() {
         let id = queue(&world, call).await;
         world.work_off().await;
         let read = log(&world, &id).await;
-        let told = "the recording was not kept: private words have times at which there is nothing in it";
-        assert_eq!((&read["status"], &read["error_message"]), (&json!("COMPLETED"), &json!(told)), "{from}: {read}");
+        let message = "the recording was not kept: private words have times at which there is nothing in it";
+        assert_eq!((&read["status"], &read["error_message"]), (&json!("COMPLETED"), &json!(message)), "{from}: {read}");
         assert!(!read.to_string().contains("98765"), "{from}: {read}");
         assert!(!world.service.settings().data.join("call-logs").join(&id).exists(), "{from}");
     }

@@ -20,25 +20,25 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Request that a receiver got.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub(crate) struct Received {
     pub path: String,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
 }
 
 impl Received {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("JSON")
     }
 }
 
 /// Instead of a status: the request is never answered.
-pub const HANGS: u16 = 0;
+pub(crate) const HANGS: u16 = 0;
 /// Instead of a status: the request is answered with 200 after [`Receiver::release`].
-pub const WAITS: u16 = 1;
+pub(crate) const WAITS: u16 = 1;
 
 /// A web server. Answers the statuses, with the bodies, that it was told; then 200.
-pub struct Receiver {
+pub(crate) struct Receiver {
     pub address: SocketAddr,
     released: Arc<watch::Sender<bool>>,
     seen: Arc<Mutex<Vec<Received>>>,
@@ -47,11 +47,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    pub async fn new(statuses: &[u16]) -> Receiver {
+    pub(crate) async fn new(statuses: &[u16]) -> Receiver {
         Receiver::answering(statuses.iter().map(|status| (*status, String::new())).collect()).await
     }
 
-    pub async fn answering(answers: Vec<(u16, String)>) -> Receiver {
+    pub(crate) async fn answering(answers: Vec<(u16, String)>) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let address = listener.local_addr().expect("an address");
         let seen: Arc<Mutex<Vec<Received>>> = Arc::default();
@@ -91,16 +91,16 @@ impl Receiver {
     }
 
     /// Has the requests be answered that wait for it.
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         self.released.send_replace(true);
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// Waits for the `count`th request.
-    pub async fn wait_for(&self, count: usize) -> Received {
+    pub(crate) async fn wait_for(&self, count: usize) -> Received {
         let came = async {
             let mut changes = self.count.subscribe();
             changes.wait_for(|seen| *seen >= count).await.expect("the receiver lives");
@@ -110,20 +110,20 @@ impl Receiver {
     }
 
     /// Returns everything that came, in order.
-    pub fn requests(&self) -> Vec<Received> {
+    pub(crate) fn requests(&self) -> Vec<Received> {
         self.seen.lock().clone()
     }
 }
 
 /// A mail relay (RFC 5321) that takes everything.
-pub struct Relay {
+pub(crate) struct Relay {
     pub address: SocketAddr,
     lines: Arc<Mutex<Vec<String>>>,
     _tasks: Tasks,
 }
 
 impl Relay {
-    pub async fn new() -> Relay {
+    pub(crate) async fn new() -> Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let address = listener.local_addr().expect("an address");
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -151,7 +151,7 @@ impl Relay {
     }
 
     /// Returns every line that came.
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.lines.lock().clone()
     }
 }

@@ -296,7 +296,7 @@ fn kind(answer: &Answer) -> &str {
 }
 
 /// Returns names and bodies of the members of a tar archive.
-pub fn members(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn members(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let mut archive = tar::Archive::new(archive);
     let entries = archive.entries().expect("an archive");
     entries
@@ -456,6 +456,8 @@ async fn what_has_not_begun_says_why() {
         let world = World::with_rows().await;
         let id = world.get("/v1/get-all-simulations").await["simulations"][0]["id"].as_i64().expect("an id");
         world.call("PUT", &format!("/v1/simulation/{id}"), simulation.clone()).await;
+        let agent = json!({ "agent_id": world.name("agent"), "sip_uri": "sip:desk@127.0.0.1:5099" });
+        world.post("/v1/update-agent", agent).await;
         let steps = json!([{ "step": 1, "intent": "Ask." }, { "step": 2, "intent": "Go." }]);
         for human in [json!({ "intent": "Book." }), json!({ "journey_steps": steps })] {
             let body = json!({ "digital_human": human, "simulation_ids": [id] });

@@ -13,14 +13,14 @@ use super::world::{Answer, World};
 
 /// Form of an id.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(super) enum Form {
     Integer,
     Uuid,
     Text,
 }
 
 /// The rows of one organization.
-pub struct Rows {
+pub(super) struct Rows {
     /// Id of the organization.
     pub organization: String,
     /// Word in every text of its rows.
@@ -32,7 +32,7 @@ pub struct Rows {
 
 impl Rows {
     /// Fills a new organization of the world. Every text of its rows holds `mark`; `number` is the number that it owns.
-    pub async fn of(world: &World, mark: &str, number: &str) -> Rows {
+    pub(super) async fn of(world: &World, mark: &str, number: &str) -> Rows {
         let key = world
             .service
             .library()
@@ -41,7 +41,8 @@ impl Rows {
             .expect("a key")
             .api_key;
         let organization = world.service.library().create_organization(mark).await.expect("it was made with its key");
-        let mut rows = Rows { organization, mark: mark.to_owned(), key, ids: BTreeMap::new() };
+        let ids = BTreeMap::from([("organization", organization.clone())]);
+        let mut rows = Rows { organization, mark: mark.to_owned(), key, ids };
         rows.people(world, mark).await;
         rows.agents(world, mark).await;
         rows.beside_agents(world, mark, number).await;
@@ -51,21 +52,21 @@ impl Rows {
     }
 
     /// Returns the id of the row of a kind.
-    pub fn id(&self, kind: &str) -> &str {
+    pub(super) fn id(&self, kind: &str) -> &str {
         self.ids.get(kind).unwrap_or_else(|| panic!("there is no {kind}"))
     }
 
     /// Returns every kind and the id of its row.
-    pub fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub(super) fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.ids.iter().map(|(kind, id)| (*kind, id.as_str()))
     }
 
-    pub async fn send(&self, world: &World, method: &str, path: &str, body: &Value) -> Answer {
+    pub(super) async fn send(&self, world: &World, method: &str, path: &str, body: &Value) -> Answer {
         self.send_with(world, method, path, &[], body).await
     }
 
     /// Asks with the key of this organization; null is no body.
-    pub async fn send_with(
+    pub(super) async fn send_with(
         &self,
         world: &World,
         method: &str,
@@ -242,13 +243,13 @@ impl Rows {
     }
 
     /// Ends a result: its agent has said the mark in a tool call that failed, and was slow.
-    pub async fn end(&self, world: &World, kind: &str, mark: &str) {
+    pub(super) async fn end(&self, world: &World, kind: &str, mark: &str) {
         let id = self.number(kind);
         let output = json!({ "status": 500, "error": mark });
         let call = json!({ "name": mark, "start_offset_ms": 5, "output": output });
-        let told =
+        let document =
             json!({ "simulation_result_id": id, "tool_calls": [call], "metadata": { "text": mark }, "tags": [mark] });
-        self.post(world, "/v1/update-simulation-result", told).await;
+        self.post(world, "/v1/update-simulation-result", document).await;
         let way = [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded, S::Evaluating];
         for step in way.windows(2) {
             world
@@ -267,7 +268,7 @@ impl Rows {
     }
 
     /// Brings in a call of the agent and has it judged; its id.
-    pub async fn evaluate(&self, world: &World, mark: &str) -> Value {
+    pub(super) async fn evaluate(&self, world: &World, mark: &str) -> Value {
         let said = |speaker: &str, at: i64| json!({ "speaker": speaker, "utterance": mark, "start_offset_ms": at, "end_offset_ms": at + 900 });
         let call = json!({
             "agent_id": self.id("agent"), "start_time_utc": "2026-01-05T08:00:00Z", "tags": [mark],
@@ -281,7 +282,7 @@ impl Rows {
 }
 
 /// Returns the form of an id's text.
-pub fn form_of(id: &str) -> Form {
+pub(super) fn form_of(id: &str) -> Form {
     if id.bytes().all(|byte| byte.is_ascii_digit()) {
         Form::Integer
     } else if Uuid::parse_str(id).is_ok() {

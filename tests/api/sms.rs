@@ -61,8 +61,8 @@ async fn a_conversation_by_text_messages() {
         (&"Basic abc".parse().expect("a value"), Some(36))
     );
     talk.event("message.sent", 1).await;
-    let told: Value = serde_json::from_str(&talk.feed.events_from(0).0[0].data).expect("an event");
-    assert_eq!(told["data"]["message_id"], "c7");
+    let document: Value = serde_json::from_str(&talk.feed.events_from(0).0[0].data).expect("an event");
+    assert_eq!(document["data"]["message_id"], "c7");
     // Two messages within 8 s are one turn.
     talk.advance(3000);
     talk.deliver("One moment.", "1").await;
@@ -153,9 +153,9 @@ async fn who_delivers_text_messages_must_be_the_carrier() {
     assert_eq!((bare.status, bare.json()), (422, json!({ "detail": [missing] })));
     let listed = send("/v1/inbound-sms", "open", &json!({ "from": AGENT, "Body": ["Hi."], "message_id": null })).await;
     let items = listed.json()["detail"].as_array().expect("items").clone();
-    let told = items.iter().map(|item| json!([item["type"], item["loc"]]));
+    let places = items.iter().map(|item| json!([item["type"], item["loc"]]));
     let expect = json!([["missing", ["body", "to"]], ["string_type", ["body", "Body"]]]);
-    assert_eq!((listed.status, Value::from_iter(told)), (422, expect));
+    assert_eq!((listed.status, Value::from_iter(places)), (422, expect));
     let unset = World::new().await;
     assert_eq!(unset.send("POST", "/v1/inbound-sms?token=", &[], b"{}".to_vec()).await.status, 401);
 }

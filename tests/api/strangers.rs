@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::generated::every_request;
 use super::places::{self, HOLE, Place};
 use super::rows::{Form, Rows, form_of};
 use super::world::World;
@@ -25,6 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LEAST_PLACES: usize = 400;
 /// Least number of places where an own id is answered in another way than one that nobody has.
 const LEAST_ALIVE: usize = 150;
+
+/// A place gets one id of this many, of kinds that it does not ask for.
+const TURNS: usize = 4;
 
 /// Fields whose values are drawn.
 const DRAWN: [&str; 5] = ["api_key", "http_webhook_key", "seed", "signing_key", "P11_inbound_token"];
@@ -90,7 +94,12 @@ async fn nobody_reaches_the_rows_of_another_organization() {
         for body in ["", "{}"] {
             let answer = world.send(method, path, &key, body.into()).await;
             // A body that is needed and is not there is told before the row is looked for.
-            let allowed: &[u16] = if method == "GET" || method == "DELETE" { &[403, 404] } else { &[403, 404, 422] };
+            let allowed: &[u16] = match method.as_str() {
+                // The agent's own token opens it, and no key does.
+                _ if path.ends_with("/inbound-messages") => &[401],
+                "GET" | "DELETE" => &[403, 404],
+                _ => &[403, 404, 422],
+            };
             let text = String::from_utf8_lossy(&answer.body).into_owned();
             let tells = ["Desk", "Booking", "Maria"].iter().any(|name| text.contains(name));
             // Deleting by label asks for the label first.
@@ -267,8 +276,13 @@ async fn differences(world: &World, owner: &Rows, strangers: [&Rows; 2], places:
     let mine = Alike::of(strangers[0], owner, str::to_owned);
     let theirs = Alike::of(strangers[1], owner, twin);
     let mut leaks = Vec::new();
-    for place in places {
-        for (kind, id) in ids_for(place, owner) {
+    for (at, place) in places.iter().enumerate() {
+        let ids = ids_for(place, owner).into_iter().enumerate();
+        // A place's own kind always; others in turn, unless every request is made.
+        let tried = ids.filter(|(turn, (kind, _))| {
+            every_request() || place.own == Some(*kind) || (at + turn).is_multiple_of(TURNS)
+        });
+        for (_, (kind, id)) in tried {
             let case = format!("{} {} {} = {kind}", place.method, place.path, place.label);
             let (status, body) = mask_allowed(kind, ask(world, strangers[0], place, id).await);
             let (text, alike) = (String::from_utf8_lossy(&body), mine.body(&body));

@@ -37,8 +37,8 @@ async fn a_run_is_summed_up_by_the_model_and_by_its_counters_without_one() {
     assert_eq!(item().await.summary.as_deref(), Some("0 passed, 0 failed, 2 cancelled of 2"));
     world.work_off_with(Some(model.clone())).await;
     assert_eq!(item().await.summary.as_deref(), Some("Summary 0."));
-    let told = model.requests_with(RUN).remove(0);
-    assert_eq!(told, "0 passed, 0 failed, 2 cancelled of 2\n- Ann: cancelled\n- Ann: cancelled");
+    let request = model.requests_with(RUN).remove(0);
+    assert_eq!(request, "0 passed, 0 failed, 2 cancelled of 2\n- Ann: cancelled\n- Ann: cancelled");
     // A change without effect on a counter changes no summary.
     let update = json!({ "simulation_result_id": result, "tags": ["x"] });
     world.post("/v1/update-simulation-result", update).await;

@@ -16,7 +16,7 @@ use crate::json::with;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes an agent, a simulation and a Digital Human, queues a run and answers simulation and result.
-pub async fn queue(world: &World, agent: Value, simulation: Value, human: Value) -> (String, String) {
+pub(crate) async fn queue(world: &World, agent: Value, simulation: Value, human: Value) -> (String, String) {
     let agent = world.post("/v1/add-agent", with(json!({ "name": "Desk", "mode": "TEXT" }), agent)).await;
     let agent = agent["agent_id"].to_string();
     let body = with(json!({ "agent_id": agent, "name": "Booking" }), simulation);
@@ -33,41 +33,41 @@ pub async fn queue(world: &World, agent: Value, simulation: Value, human: Value)
 }
 
 /// One conversation of a world at work.
-pub struct Talk {
+pub(crate) struct Talk {
     pub world: World,
     pub id: String,
     pub feed: Arc<Feed>,
 }
 
 impl Talk {
-    pub async fn of(world: World, agent: Value, simulation: Value, human: Value) -> Talk {
+    pub(crate) async fn of(world: World, agent: Value, simulation: Value, human: Value) -> Talk {
         let (_, id) = queue(&world, agent, simulation, human).await;
         let feed = world.service.feed(id.parse().expect("an id")).expect("calls are made here");
         Talk { world, id, feed }
     }
 
-    pub async fn result(&self) -> Value {
+    pub(crate) async fn result(&self) -> Value {
         let path = format!("/v1/retrieve-simulation-result/{}", self.id);
         self.world.get(&path).await["simulation_result"].clone()
     }
 
-    pub async fn part(&self, part: &str) -> Value {
+    pub(crate) async fn part(&self, part: &str) -> Value {
         self.world.get(&format!("/v1/simulation-result/{}/{part}", self.id)).await
     }
 
     /// Returns names and bodies of the files of the evidence.
-    pub async fn evidence(&self) -> BTreeMap<String, Vec<u8>> {
+    pub(crate) async fn evidence(&self) -> BTreeMap<String, Vec<u8>> {
         let path = format!("/v1/simulation-result/{}/evidence", self.id);
         members(&self.world.send("GET", &path, &[], Vec::new()).await.body)
     }
 
     /// Waits for a state and answers the result.
-    pub async fn until(&self, status: &str) -> Value {
+    pub(crate) async fn until(&self, status: &str) -> Value {
         self.when(status, |result| result["status"] == status).await
     }
 
     /// Waits until something holds of the result and answers it.
-    pub async fn when(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn when(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let mut changes = self.feed.changes();
         let came = async {
             loop {
@@ -84,7 +84,7 @@ impl Talk {
     }
 
     /// Waits until `count` events of a name have happened.
-    pub async fn event(&self, name: &str, count: usize) {
+    pub(crate) async fn event(&self, name: &str, count: usize) {
         let mut changes = self.feed.changes();
         let came = async {
             loop {
@@ -101,29 +101,29 @@ impl Talk {
     }
 
     /// Sends something as the agent; returns status and answer.
-    pub async fn send(&self, mut body: Value) -> (u16, Value) {
+    pub(crate) async fn send(&self, mut body: Value) -> (u16, Value) {
         body["simulation_result_id"] = self.id.clone().into();
         let bytes = body.to_string().into_bytes();
         let answer = self.world.send("POST", "/v1/send-http-text-message", &[], bytes).await;
         (answer.status, answer.json())
     }
 
-    pub async fn says(&self, text: &str) {
+    pub(crate) async fn says(&self, text: &str) {
         let (status, answer) = self.send(json!({ "message": text })).await;
         assert_eq!((status, &answer["end_conversation"]), (200, &json!(false)), "{text}");
     }
 
-    pub fn advance(&self, ms: i64) {
+    pub(crate) fn advance(&self, ms: i64) {
         self.world.service.clock().advance_ms(ms);
     }
 
     /// Moves the clock to the next attempt, at most so far away.
-    pub async fn retry(&self, within_ms: i64) {
+    pub(crate) async fn retry(&self, within_ms: i64) {
         let clock = self.world.service.clock().clone();
         timeout(PATIENCE, clock.advance_to_wait(within_ms)).await.expect("somebody waits");
     }
 
-    pub fn statuses(result: &Value) -> Vec<&str> {
+    pub(crate) fn statuses(result: &Value) -> Vec<&str> {
         let history = result["status_history"].as_array().expect("a history");
         history.iter().map(|change| change["status"].as_str().expect("a status")).collect()
     }

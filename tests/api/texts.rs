@@ -15,7 +15,7 @@ use super::world::World;
 use crate::json::with;
 
 /// Returns a world with a text agent and the results of a run of it.
-pub async fn with_texts() -> World {
+pub(super) async fn with_texts() -> World {
     let mut world = World::with_rows().await;
     for (name, agent) in [
         ("sms", json!({ "name": "Sms", "phone_number": "+15550002222" })),
@@ -88,9 +88,10 @@ async fn check_transcript(talk: &Talk) {
 
 #[tokio::test]
 async fn an_agent_that_posts_its_messages() {
-    let (hook, told) = (Receiver::new(&[]).await, Receiver::new(&[]).await);
+    let (hook, notified) = (Receiver::new(&[]).await, Receiver::new(&[]).await);
     let world = World::at_work(None).await;
-    let body = json!({ "url": told.url("/told"), "event_types": ["simulation_ended", "simulation_result_evaluated"] });
+    let body =
+        json!({ "url": notified.url("/told"), "event_types": ["simulation_ended", "simulation_result_evaluated"] });
     world.post("/v1/webhooks", body).await;
     let agent = json!({ "http_webhook": hook.url("/hook") });
     let human = json!({ "expected_tool_calls": [{ "name": "book", "parameters": { "seats": 2 } }] });
@@ -151,12 +152,12 @@ async fn an_agent_that_posts_its_messages() {
     let again = talk.send(json!({ "message": "One moment.", "message_id": "a" })).await;
     assert_eq!((again.0, &again.1["end_conversation"]), (200, &json!(true)), "a repeat has no effect");
     for (count, kind) in [(1, "simulation_ended"), (2, "simulation_result_evaluated")] {
-        assert_eq!(told.wait_for(count).await.json()["type"], kind);
+        assert_eq!(notified.wait_for(count).await.json()["type"], kind);
     }
 }
 
 /// Returns a JSON answer with status 200.
-pub fn reply(message: Value) -> (u16, String) {
+pub(super) fn reply(message: Value) -> (u16, String) {
     (200, message.to_string())
 }
 
@@ -242,8 +243,8 @@ async fn an_agent_that_cannot_be_reached_or_understood() {
         }
         let result = talk.until(end).await;
         assert_eq!((&result["error_code"], &result["error_message"]), (&json!("HTTP_WEBHOOK_FAILED"), &json!(message)));
-        let told = (!result["start_time"].is_null(), result["end_reason"].as_str());
-        assert_eq!(told, (end == "CALL_DROPPED", Some("fault")));
+        let outcome = (!result["start_time"].is_null(), result["end_reason"].as_str());
+        assert_eq!(outcome, (end == "CALL_DROPPED", Some("fault")));
     }
 }
 
@@ -403,9 +404,12 @@ async fn a_written_step_says_who_begins_how_long_is_waited_and_who_answers() {
     let entries = talk.part("transcript").await["entries"].clone();
     let entries = entries.as_array().expect("entries");
     assert!(!entries.is_empty() && entries.iter().all(|entry| entry["speaker"] == "AGENT"), "{entries:?}");
-    // Another channel than the agent's.
-    for (modality, code) in [("sms", "SMS_NOT_CONFIGURED"), ("email", "EMAIL_NOT_CONFIGURED")] {
-        let (talk, _) = held(json!({}), step(json!({ "modality": modality }))).await;
+    // Another channel of the agent, which this engine is not set up for.
+    for (modality, agent, code) in [
+        ("sms", json!({ "phone_number": "+15550002222" }), "SMS_NOT_CONFIGURED"),
+        ("email", json!({ "email_address": "desk@example.com" }), "EMAIL_NOT_CONFIGURED"),
+    ] {
+        let (talk, _) = held(agent, step(json!({ "modality": modality }))).await;
         assert_eq!(talk.until("NO_CONNECTION").await["error_code"], code);
     }
 }
@@ -563,6 +567,6 @@ async fn a_turn_is_as_long_as_the_settings_say() {
     let id = world.post("/v1/create-digital-human", human).await["digital_human"]["id"].to_string();
     let turn = json!({ "redis_key": "k", "test_case_id": id, "message": "Hello?", "response_format": "text" });
     assert_eq!(world.post("/v1/send-text", turn).await, json!({ "response": "I want a table." }));
-    let told = format!("{:?}", model.requests());
-    assert!(told.contains("About 3 words a turn, never more than 9."), "{told}");
+    let sentence = format!("{:?}", model.requests());
+    assert!(sentence.contains("About 3 words a turn, never more than 9."), "{sentence}");
 }

@@ -84,6 +84,11 @@ async fn each_channel_gives_the_words_of_its_side() {
     let log = recognize(&world, sent_recording(&stereo(), true), Some(recognizer.clone())).await;
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
     assert_eq!(log["metadata"], json!({ "transcript_source": "recognized" }));
+    let recognized = log["recognized"].as_array().expect("a list");
+    let texts: Vec<_> = recognized.iter().map(|speech| [&speech["speaker"], &speech["text"]]).collect();
+    assert_eq!(json!(texts[..2]), json!([["AGENT", WORDS[0]], ["USER", WORDS[1]]]));
+    let [from, to] = ["start_offset_ms", "end_offset_ms"].map(|name| recognized[0][name].as_i64().expect("a time"));
+    assert!((from - 500).abs() < 60 && from < to, "{}", recognized[0]);
     let expect = [("AGENT: tuesday is free", "pass"), ("USER: a visit please", "pass"), ("USER: tuesday", "fail")];
     assert_eq!(verdicts(&log), pairs(&expect));
     // 4 + 3 + 4 words in three turns of the agent, 3 + 3 in two of the caller.
@@ -96,6 +101,50 @@ async fn each_channel_gives_the_words_of_its_side() {
     world.work_off_by(None, Some(Arc::new(FakeRecognizer::new(&["other words"], i64::MAX)))).await;
     let again = world.get(&format!("/v1/retrieve-call-log/{id}")).await["call_log"].clone();
     assert_eq!(verdicts(&again), pairs(&expect));
+}
+
+/// Bias words of the agent go to the recognizer; one that does not take them says so.
+#[tokio::test]
+async fn bias_words_of_the_agent_are_used_or_told() {
+    let world = World::with_rows().await;
+    let agent: i64 = world.name("agent").parse().expect("a number");
+    world.post("/v1/update-agent", json!({ "agent_id": agent, "keyterms": ["Alvarez", "Kowalczyk"] })).await;
+    for (uses, expect) in [
+        (2, Value::Null),
+        (1, json!(["keyterms: the recognizer uses the first 1 of 2"])),
+        (0, json!(["keyterms: the recognizer does not use them"])),
+    ] {
+        let noting = Arc::new(Noting { inner: FakeRecognizer::new(&WORDS, i64::MAX), uses, terms: Mutex::default() });
+        let log = recognize(&world, sent_recording(&stereo(), true), Some(noting.clone())).await;
+        assert_eq!(log["metadata"]["warnings"], expect, "{log}");
+        assert_eq!(*noting.terms.lock().await, ["Alvarez", "Kowalczyk"]);
+    }
+}
+
+/// Uses some bias words, and notes those that it was given.
+struct Noting {
+    inner: FakeRecognizer,
+    uses: usize,
+    terms: Mutex<Vec<String>>,
+}
+
+impl Recognizer for Noting {
+    fn count_keyterms(&self, keyterms: &[String]) -> usize {
+        self.uses.min(keyterms.len())
+    }
+
+    fn open(
+        &self,
+        language: SpokenIn<'_>,
+        keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        *self.terms.try_lock().expect("one stretch at a time") = keyterms.to_vec();
+        self.inner.open(language, keyterms)
+    }
+
+    fn status(&self) -> Status {
+        Status::Ok
+    }
 }
 
 #[tokio::test]
@@ -117,7 +166,8 @@ async fn speech_that_is_not_understood_is_a_turn_without_words() {
 async fn one_channel_is_one_speaker_and_says_so() {
     let world = World::with_rows().await;
     rules(&world, &[("any", "tuesday"), ("AGENT", "a visit")]).await;
-    let recognizer = Arc::new(FakeRecognizer::new(&WORDS, i64::MAX));
+    // Pauses of up to 1.4 s part nothing: all is one stretch.
+    let recognizer = Arc::new(FakeRecognizer::new(&[&WORDS.join(" ")], i64::MAX));
     let log = recognize(&world, sent_recording(&stereo(), false), Some(recognizer)).await;
     assert_eq!(log["status"], "COMPLETED");
     let warnings = log["metadata"]["warnings"].as_array().expect("warnings");

@@ -34,8 +34,8 @@ async fn an_agent_that_never_answers_is_given_up_at_the_longest_time() {
     hook.wait_for(1).await;
     talk.retry(20_000).await;
     let result = talk.until("NO_ANSWER").await;
-    let told = (&result["error_code"], &result["error_owner"], &result["end_reason"]);
-    assert_eq!(told, (&json!("NO_ANSWER"), &json!("agent_owner"), &json!("no_answer")), "{result}");
+    let outcome = (&result["error_code"], &result["error_owner"], &result["end_reason"]);
+    assert_eq!(outcome, (&json!("NO_ANSWER"), &json!("agent_owner"), &json!("no_answer")), "{result}");
     assert_eq!(result["error_message"], "The agent did not answer the first message within max_call_duration");
 }
 
@@ -49,8 +49,8 @@ async fn an_agent_that_fails_is_not_called_silent() {
     hook.wait_for(2).await;
     talk.retry(19_000).await;
     let result = talk.until("NO_CONNECTION").await;
-    let told = (&result["error_code"], &result["error_message"]);
-    assert_eq!(told, (&json!("HTTP_WEBHOOK_FAILED"), &json!("http_webhook answered 500")), "{result}");
+    let outcome = (&result["error_code"], &result["error_message"]);
+    assert_eq!(outcome, (&json!("HTTP_WEBHOOK_FAILED"), &json!("http_webhook answered 500")), "{result}");
 }
 
 #[tokio::test]

@@ -140,9 +140,11 @@ fn rules_of_deletion() -> Vec<Rule> {
                 step("GET", "@/v/2", Value::Null, 200, json!({"labels": ["latest"]})),
                 create(json!({"labels": ["d"]})),
                 create(json!({})),
-                step("DELETE", "@/v?label=d", Value::Null, 200, json!({"deleted_version": 3, "latest_version": 4})),
-                step("DELETE", "@/v/4", Value::Null, 200, json!({"deleted_version": 4, "latest_version": 2})),
-                step("DELETE", "@/v/4", Value::Null, 404, refusal("Agent version not found")),
+                // The number of a version that was deleted never comes back.
+                step("GET", "@/v/3", Value::Null, 404, refusal("Agent version not found")),
+                step("DELETE", "@/v?label=d", Value::Null, 200, json!({"deleted_version": 4, "latest_version": 5})),
+                step("DELETE", "@/v/5", Value::Null, 200, json!({"deleted_version": 5, "latest_version": 2})),
+                step("DELETE", "@/v/5", Value::Null, 404, refusal("Agent version not found")),
             ],
         ),
         Rule(

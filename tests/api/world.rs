@@ -13,7 +13,7 @@ use ringer::engine::Speech;
 use ringer::jobs::{Upkeep, Workers, Workshop};
 use ringer::model::api_key::Scope;
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
-use ringer::provider::{LanguageModel, Recognizer};
+use ringer::provider::{LanguageModel, Recognizer, Synthesizer};
 use ringer::service::{LiveCalls, NoLiveCalls, Running, Service, Settings};
 use ringer::store::Store;
 use ringer::tasks::Tasks;
@@ -30,7 +30,7 @@ use crate::databases;
 /// Start of the clock: 2026-01-05T09:00:00Z.
 const NOW_MS: i64 = 1_767_603_600_000;
 
-pub struct World {
+pub(crate) struct World {
     pub service: Service,
     works: Option<(Workshop, Workers)>,
     router: Router,
@@ -39,49 +39,49 @@ pub struct World {
     _folder: TempDir,
 }
 
-pub struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|_| panic!("no JSON: {}", String::from_utf8_lossy(&self.body)))
     }
 }
 
 impl World {
-    pub async fn new() -> World {
+    pub(crate) async fn new() -> World {
         World::with_setup(Setup::default()).await
     }
 
     /// Returns a world with a language model.
-    pub async fn with_model(model: Arc<dyn LanguageModel>) -> World {
+    pub(crate) async fn with_model(model: Arc<dyn LanguageModel>) -> World {
         World::build(Setup::default(), Some(model), |_| {}).await
     }
 
     /// Returns the same with a server that is set up otherwise.
-    pub async fn with_model_and(model: Arc<dyn LanguageModel>, setup: Setup) -> World {
+    pub(crate) async fn with_model_and(model: Arc<dyn LanguageModel>, setup: Setup) -> World {
         World::build(setup, Some(model), |_| {}).await
     }
 
     /// Returns a world with a language model whose service is set up otherwise.
-    pub async fn with_model_set(model: Arc<dyn LanguageModel>, change: impl FnOnce(&mut Settings)) -> World {
+    pub(crate) async fn with_model_set(model: Arc<dyn LanguageModel>, change: impl FnOnce(&mut Settings)) -> World {
         World::build(Setup::default(), Some(model), change).await
     }
 
-    pub async fn with_setup(setup: Setup) -> World {
+    pub(crate) async fn with_setup(setup: Setup) -> World {
         World::with(setup, |_| {}).await
     }
 
-    pub async fn with_settings(change: impl FnOnce(&mut Settings)) -> World {
+    pub(crate) async fn with_settings(change: impl FnOnce(&mut Settings)) -> World {
         World::with(Setup::default(), change).await
     }
 
     /// Returns a world whose service is set up otherwise.
-    pub async fn with(setup: Setup, change: impl FnOnce(&mut Settings)) -> World {
+    pub(crate) async fn with(setup: Setup, change: impl FnOnce(&mut Settings)) -> World {
         World::build(setup, None, change).await
     }
 
@@ -94,18 +94,32 @@ impl World {
         World::over(store, folder, settings, setup, model, Arc::new(NoLiveCalls)).await
     }
 
+    /// Returns a world whose calls would speak by this synthesizer.
+    pub(crate) async fn speaking_by(synthesizer: Arc<dyn Synthesizer>) -> World {
+        let folder = tempfile::tempdir().expect("a folder");
+        let location = databases::empty(folder.path()).await;
+        let store = databases::open(location, folder.path()).await.expect("a database");
+        let running = Arc::new(Running::default());
+        running.speak_by(synthesizer);
+        let settings = Settings::new(folder.path());
+        World::over(store, folder, settings, Setup::default(), None, running).await
+    }
+
     /// Returns a world whose jobs are done as they come, on its fixed clock; with a language model or without.
-    pub async fn at_work(model: Option<Arc<dyn LanguageModel>>) -> World {
+    pub(crate) async fn at_work(model: Option<Arc<dyn LanguageModel>>) -> World {
         World::at_work_with(model, |_| {}).await
     }
 
     /// Returns the same with a service that is set up otherwise.
-    pub async fn at_work_with(model: Option<Arc<dyn LanguageModel>>, change: impl FnOnce(&mut Settings)) -> World {
+    pub(crate) async fn at_work_with(
+        model: Option<Arc<dyn LanguageModel>>,
+        change: impl FnOnce(&mut Settings),
+    ) -> World {
         World::working(model, Retention::default(), change).await
     }
 
     /// Returns the same where things are kept as long as this says.
-    pub async fn at_work_keeping(retention: Retention) -> World {
+    pub(crate) async fn at_work_keeping(retention: Retention) -> World {
         World::working(None, retention, |_| {}).await
     }
 
@@ -133,12 +147,12 @@ impl World {
     }
 
     /// Stops the jobs as a process does that ends, and starts them again as the next one does.
-    pub async fn restart(&mut self) {
+    pub(crate) async fn restart(&mut self) {
         self.restart_after(async |_| {}).await;
     }
 
     /// Restarts the workers; `meanwhile` runs in between.
-    pub async fn restart_after(&mut self, meanwhile: impl AsyncFnOnce(&World)) {
+    pub(crate) async fn restart_after(&mut self, meanwhile: impl AsyncFnOnce(&World)) {
         let Some((workshop, workers)) = self.works.take() else { panic!("nothing works in this world") };
         workers.finish().await;
         meanwhile(self).await;
@@ -148,9 +162,19 @@ impl World {
     }
 
     /// Stops the jobs, and starts them again with what `change` makes of it.
-    pub async fn restart_with(&mut self, change: impl FnOnce(&mut Workshop)) {
+    pub(crate) async fn restart_with(&mut self, change: impl FnOnce(&mut Workshop)) {
+        self.restart_and_change(async |_| {}, change).await;
+    }
+
+    /// Changes the jobs as [`World::restart_with`] does; `meanwhile` runs in between.
+    pub(crate) async fn restart_and_change(
+        &mut self,
+        meanwhile: impl AsyncFnOnce(&World),
+        change: impl FnOnce(&mut Workshop),
+    ) {
         let Some((mut workshop, workers)) = self.works.take() else { panic!("nothing works in this world") };
         workers.finish().await;
+        meanwhile(self).await;
         change(&mut workshop);
         let workers = Workers::start(workshop.clone(), nobody_calls());
         self.works = Some((workshop, workers));
@@ -181,12 +205,12 @@ impl World {
     }
 
     /// Returns a world with an agent, a simulation of it, a Digital Human and a revoked key.
-    pub async fn with_rows() -> World {
+    pub(crate) async fn with_rows() -> World {
         World::with_rows_and(|_| {}).await
     }
 
     /// Returns the same with a service that is set up otherwise.
-    pub async fn with_rows_and(change: impl FnOnce(&mut Settings)) -> World {
+    pub(crate) async fn with_rows_and(change: impl FnOnce(&mut Settings)) -> World {
         let mut world = World::with(Setup::default(), change).await;
         let agent = world.post("/v1/add-agent", json!({ "name": "Desk" })).await["agent_id"].to_string();
         let body = json!({ "agent_id": agent, "name": "Booking" });
@@ -229,7 +253,7 @@ impl World {
     }
 
     /// Sends a request with the admin key and JSON, unless `headers` say otherwise; an empty value takes a header away.
-    pub async fn send(&self, method: &str, path: &str, headers: &[(String, String)], body: Vec<u8>) -> Answer {
+    pub(crate) async fn send(&self, method: &str, path: &str, headers: &[(String, String)], body: Vec<u8>) -> Answer {
         self.ask(self.router.clone(), method, path, headers, body).await
     }
 
@@ -263,7 +287,7 @@ impl World {
     }
 
     /// Sends a request to a server over the same rows that is set up otherwise.
-    pub async fn send_to(
+    pub(crate) async fn send_to(
         &self,
         setup: Setup,
         method: &str,
@@ -276,7 +300,7 @@ impl World {
     }
 
     /// Asks for a stream with these headers beside no others, and returns its pieces.
-    pub async fn stream(&self, path: &str, headers: &[(String, String)]) -> BodyDataStream {
+    pub(crate) async fn stream(&self, path: &str, headers: &[(String, String)]) -> BodyDataStream {
         let mut request = Request::builder().uri(path);
         for (name, value) in headers {
             request = request.header(name, self.fill_names(value));
@@ -288,33 +312,33 @@ impl World {
     }
 
     /// Sends JSON and expects success.
-    pub async fn call(&self, method: &str, path: &str, body: Value) -> Value {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> Value {
         let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let answer = self.send(method, path, &[], bytes).await;
         assert_eq!(answer.status, 200, "{method} {path}: {}", String::from_utf8_lossy(&answer.body));
         answer.json()
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Value {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Value {
         self.call("POST", path, body).await
     }
 
-    pub async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         self.call("GET", path, Value::Null).await
     }
 
     /// Does all the work that is due in the background.
-    pub async fn work_off(&self) -> usize {
+    pub(crate) async fn work_off(&self) -> usize {
         self.work_off_with(None).await
     }
 
     /// Does the waiting jobs as [`World::work_off`] does, words judged by `model`.
-    pub async fn work_off_with(&self, model: Option<Arc<dyn LanguageModel>>) -> usize {
+    pub(crate) async fn work_off_with(&self, model: Option<Arc<dyn LanguageModel>>) -> usize {
         self.work_off_by(model, None).await
     }
 
     /// Does the waiting jobs as [`World::work_off`] does, recordings heard by `recognizer`.
-    pub async fn work_off_by(
+    pub(crate) async fn work_off_by(
         &self,
         model: Option<Arc<dyn LanguageModel>>,
         recognizer: Option<Arc<dyn Recognizer>>,
@@ -323,7 +347,7 @@ impl World {
     }
 
     /// Does the waiting jobs as [`World::work_off`] does; `ear` judges sound.
-    pub async fn work_off_with_all(
+    pub(crate) async fn work_off_with_all(
         &self,
         model: Option<Arc<dyn LanguageModel>>,
         recognizer: Option<Arc<dyn Recognizer>>,
@@ -334,17 +358,17 @@ impl World {
     }
 
     /// Lets `$name` stand for `value`.
-    pub fn call_it(&mut self, name: &'static str, value: impl ToString) {
+    pub(crate) fn call_it(&mut self, name: &'static str, value: impl ToString) {
         self.names.insert(name, value.to_string());
     }
 
     /// Returns the value of `$name`.
-    pub fn name(&self, name: &str) -> &str {
+    pub(crate) fn name(&self, name: &str) -> &str {
         &self.names[name]
     }
 
     /// Returns a text with what its `$name`s stand for.
-    pub fn fill_names(&self, text: &str) -> String {
+    pub(crate) fn fill_names(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, value) in &self.names {
             text = text.replace(&format!("${name}"), value);

@@ -18,7 +18,7 @@ impl Talk {
     }
 
     /// Looks at another result from now on.
-    fn turn_to(&mut self, id: &str) {
+    pub(super) fn turn_to(&mut self, id: &str) {
         self.id = id.to_owned();
         self.feed = self.world.service.feed(id.parse().expect("an id")).expect("calls are made here");
     }

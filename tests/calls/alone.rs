@@ -1,6 +1,6 @@
 //! Calls whose memory or lateness is measured.
 
 mod flood;
-pub mod greeting;
+pub(crate) mod greeting;
 mod memory;
 mod pacing;

@@ -9,7 +9,7 @@ use ringer::human::{self, Profile};
 use ringer::provider::fake::FakeRecognizer;
 use ringer::provider::speech::EmbeddedSpeech;
 use ringer::provider::{Synthesizer, VoiceWanted};
-use ringer_media::call::{CallSpec, EndReason, Interruption, TurnSpec};
+use ringer_media::call::{CallSpec, EndReason, Interruption, TurnRules};
 use ringer_media::clip::Clip;
 use ringer_media::codec::Codec;
 use ringer_media::measure::segments;
@@ -28,7 +28,7 @@ const AGENT_PORTS: &str = "37500-37999";
 const RESULT: &str = "4711";
 
 /// The agent's process. Killed with the test.
-pub struct Agent {
+pub(super) struct Agent {
     program: Program,
     pub address: String,
     folder: TempDir,
@@ -36,12 +36,12 @@ pub struct Agent {
 
 impl Agent {
     /// Answers one call and then ends by itself.
-    pub async fn start() -> Agent {
+    pub(super) async fn start() -> Agent {
         Agent::heard_at("127.0.0.1:0").await
     }
 
     /// Returns the same at this address.
-    pub async fn heard_at(listen: &str) -> Agent {
+    pub(super) async fn heard_at(listen: &str) -> Agent {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let mut command = ringer(&["agent", "--listen", listen, "--once", "1", "--rtp-ports", AGENT_PORTS]);
         let mut program = Program::start(command.arg("--log").arg(folder.path().join("log")));
@@ -50,7 +50,7 @@ impl Agent {
     }
 
     /// Returns the agent's log, once it has ended.
-    pub async fn log(mut self) -> Vec<Value> {
+    pub(super) async fn log(mut self) -> Vec<Value> {
         let status = self.program.wait_for_end().await;
         assert!(status.success(), "{status}");
         let text = std::fs::read_to_string(self.folder.path().join("log")).expect("it wrote a log");
@@ -116,7 +116,7 @@ async fn call(folder: &Path, intent: &str, spec: CallSpec) -> (CallReport, Vec<V
 }
 
 fn spec() -> CallSpec {
-    let turn = TurnSpec { endpointing_delay_ms: 1000, ..TurnSpec::default() };
+    let turn = TurnRules { endpointing_delay_ms: 1000, ..TurnRules::default() };
     CallSpec { seed: Seed(7), turn, ..CallSpec::default() }
 }
 

@@ -23,49 +23,6 @@ const WORDS: &str = "Hello, this is a sentence that takes a while.";
 /// The profile of keys that a handshake brought.
 const PROFILE: &str = "SIP/UDP, UDP/TLS/RTP/SAVP";
 
-/// Two engines: both hear the other's hum, and recordings begin at the answer.
-#[tokio::test(flavor = "multi_thread")]
-async fn two_engines_shake_hands_and_hear_each_other() {
-    for (caller, answerer) in [
-        ((Encryption::Required, SrtpKeys::Dtls), (Encryption::Optional, SrtpKeys::Sdes)),
-        ((Encryption::Optional, SrtpKeys::Sdes), (Encryption::Required, SrtpKeys::Dtls)),
-        ((Encryption::Required, SrtpKeys::Any), (Encryption::Required, SrtpKeys::Any)),
-    ] {
-        let (near, _) = Stage::secure(caller.0, caller.1).await;
-        let (far, mut calls) = Stage::secure(answerer.0, answerer.1).await;
-        let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-        let theirs = tempfile::tempdir().expect("the folder for temporary files is writable");
-        let mut placement = near.placement(&format!("sip:bob@{}", far.engine.sip_address()), WORDS);
-        placement.folder = Some(folder.path().into());
-        placement.captured = true;
-        placement.spec.opening = Opening::Say(WORDS.into());
-        placement.spec.limits.max_duration_ms = Some(3000);
-        let (here, there) = tokio::join!(near.call(placement), far.answer(&mut calls, theirs.path(), WORDS, 10_000));
-        let here = here.expect("it was placed");
-        let log = std::fs::read_to_string(folder.path().join("sip.log")).expect("it was written");
-        assert_eq!(
-            (here.ending.reason, there.ending.reason),
-            (EndReason::MaxDuration, EndReason::AgentHangup),
-            "{log}"
-        );
-        assert_eq!(log.matches("a=rtcp-mux").count(), 2, "one port is enough: {log}");
-        for report in [&here, &there] {
-            assert_eq!(report.peer.transport(), PROFILE, "{log}");
-            assert_eq!((report.ending.quality.lost_packets, report.ending.quality.unprotected), (0, 0), "{log}");
-            let [sent, heard] = channels(report.recording.as_deref().expect("it was recorded"));
-            assert_eq!(sent.len() as i64, report.ending.samples);
-            let hum = f64::from(near.synthesizer.tone_hz);
-            let loud: Vec<i16> =
-                heard.chunks(1600).filter(|piece| rms_dbov(piece) > -40.0).flatten().copied().collect();
-            assert!(loud.len() > 8000 && share_at(&loud[..8000], hum) > 0.9, "{} loud samples", loud.len());
-        }
-        // The capture has what crossed the wire: the handshake, and nothing of RTP before its end.
-        let capture = std::fs::read(folder.path().join(ringer::engine::CAPTURED)).expect("it was written");
-        let hello = capture.windows(3).position(|bytes| bytes == [22, 0xfe, 0xfd] || bytes == [22, 0xfe, 0xff]);
-        assert!(hello.is_some(), "the handshake is captured");
-    }
-}
-
 /// A softphone that is called: words and a tone go both ways; both ports have a handshake, since it does not share one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_shakes_hands_when_it_is_called() {
@@ -159,8 +116,8 @@ impl Agent {
     /// Returns the client's side of a handshake by this identity.
     fn client(&self, identity: &Identity, now: Instant) -> Channel {
         let fingerprints = self.theirs.clone().expect("it was called").1;
-        let told = sdp::Handshake { fingerprints, active: true, tls_id: None };
-        Channel::new(identity, Expected::from(&told), now)
+        let handshake = sdp::Handshake { fingerprints, active: true, tls_id: None };
+        Channel::new(identity, Expected::from(&handshake), now)
     }
 
     /// Carries a handshake on until `is_over`; true when it brought keys.
@@ -232,8 +189,8 @@ async fn forged_handshakes_do_not_stand_in_the_way() {
         let spoken = agent.shake_until_rtp(&mut right);
         (forged, before, keyed, at_keys, spoken)
     };
-    let (report, told) = tokio::join!(stage.call(placement), tokio::task::spawn_blocking(other_side));
-    let (forged, before, keyed, at_keys, spoken) = told.expect("it does not fail");
+    let (report, other) = tokio::join!(stage.call(placement), tokio::task::spawn_blocking(other_side));
+    let (forged, before, keyed, at_keys, spoken) = other.expect("it does not fail");
     assert_eq!((forged, before, keyed, spoken), (false, 0, true, true));
     // The engine has its keys a little earlier: its first packet may overtake the end of its handshake.
     assert!(at_keys <= 3, "{at_keys} packets");
@@ -275,5 +232,54 @@ async fn a_call_without_keys_ends_and_says_why() {
         let remote = report.ending.remote.expect("it says why");
         assert_eq!((remote.kind, remote.text.as_str()), (RemoteKind::NoKeys, expect));
         assert_eq!(report.ending.quality.received_packets, 0);
+    }
+}
+
+/// Tests of what two engines hear of each other at every moment.
+mod alone {
+    use super::*;
+
+    /// Two engines: both hear the other's hum, and recordings begin at the answer.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn two_engines_shake_hands_and_hear_each_other() {
+        for (caller, answerer) in [
+            ((Encryption::Required, SrtpKeys::Dtls), (Encryption::Optional, SrtpKeys::Sdes)),
+            ((Encryption::Optional, SrtpKeys::Sdes), (Encryption::Required, SrtpKeys::Dtls)),
+            ((Encryption::Required, SrtpKeys::Any), (Encryption::Required, SrtpKeys::Any)),
+        ] {
+            let (near, _) = Stage::secure(caller.0, caller.1).await;
+            let (far, mut calls) = Stage::secure(answerer.0, answerer.1).await;
+            let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+            let theirs = tempfile::tempdir().expect("the folder for temporary files is writable");
+            let mut placement = near.placement(&format!("sip:bob@{}", far.engine.sip_address()), WORDS);
+            placement.folder = Some(folder.path().into());
+            placement.captured = true;
+            placement.spec.opening = Opening::Say(WORDS.into());
+            placement.spec.limits.max_duration_ms = Some(3000);
+            let (here, there) =
+                tokio::join!(near.call(placement), far.answer(&mut calls, theirs.path(), WORDS, 10_000));
+            let here = here.expect("it was placed");
+            let log = std::fs::read_to_string(folder.path().join("sip.log")).expect("it was written");
+            assert_eq!(
+                (here.ending.reason, there.ending.reason),
+                (EndReason::MaxDuration, EndReason::AgentHangup),
+                "{log}"
+            );
+            assert_eq!(log.matches("a=rtcp-mux").count(), 2, "one port is enough: {log}");
+            for report in [&here, &there] {
+                assert_eq!(report.peer.transport(), PROFILE, "{log}");
+                assert_eq!((report.ending.quality.lost_packets, report.ending.quality.unprotected), (0, 0), "{log}");
+                let [sent, heard] = channels(report.recording.as_deref().expect("it was recorded"));
+                assert_eq!(sent.len() as i64, report.ending.samples);
+                let hum = f64::from(near.synthesizer.tone_hz);
+                let loud: Vec<i16> =
+                    heard.chunks(1600).filter(|piece| rms_dbov(piece) > -40.0).flatten().copied().collect();
+                assert!(loud.len() > 8000 && share_at(&loud[..8000], hum) > 0.9, "{} loud samples", loud.len());
+            }
+            // The capture has what crossed the wire: the handshake, and nothing of RTP before its end.
+            let capture = std::fs::read(folder.path().join(ringer::engine::CAPTURED)).expect("it was written");
+            let hello = capture.windows(3).position(|bytes| bytes == [22, 0xfe, 0xfd] || bytes == [22, 0xfe, 0xff]);
+            assert!(hello.is_some(), "the handshake is captured");
+        }
     }
 }

@@ -43,8 +43,12 @@ async fn an_owner_that_tells_nothing_is_to_blame() {
         house.queue(json!({ "dynamic_sip_webhook_url": owner.url("/where") }), json!({}), &[json!({})]).await;
     house.events(&ids[0]).await;
     let result = house.result(&ids[0]).await;
-    let told = (&result["status"], &result["error_code"], &result["error_owner"]);
-    assert_eq!(told, (&json!("NO_CONNECTION"), &json!("DYNAMIC_ENDPOINT_FAILED"), &json!("agent_owner")), "{result}");
+    let outcome = (&result["status"], &result["error_code"], &result["error_owner"]);
+    assert_eq!(
+        outcome,
+        (&json!("NO_CONNECTION"), &json!("DYNAMIC_ENDPOINT_FAILED"), &json!("agent_owner")),
+        "{result}"
+    );
     let asked = owner.requests();
     assert_eq!(asked.len(), 3);
     assert!(asked[0].headers.get("x-svc-signature").is_none(), "no key");

@@ -12,12 +12,12 @@ use futures_util::StreamExt;
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
 use ringer::config::{Config, Sources, SymmetricRtp};
-use ringer::engine::{Engine, EngineConfig, Speech};
+use ringer::engine::{Engine, EngineConfig, SocketSettings, Speech};
 use ringer::jobs::{Workers, Workshop};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::tls::Roots;
 use ringer::provider::{LanguageModel, Recognizer};
-use ringer::service::{Running, Service, Settings};
+use ringer::service::{Running, Service, Settings, adapters};
 use ringer::store::vault::Vault;
 use ringer::store::{Location, Store};
 use ringer::tasks::Tasks;
@@ -30,34 +30,34 @@ use tower::ServiceExt;
 use super::local;
 use crate::json::with;
 
-pub const KEY: &str = "rk_runs";
+pub(crate) const KEY: &str = "rk_runs";
 
 /// Engine, jobs and API over a database of their own.
-pub struct House {
-    router: Router,
+pub(crate) struct House {
+    pub router: Router,
     pub engine: Engine,
     pub workers: Workers,
     pub folder: TempDir,
 }
 
 impl House {
-    pub async fn new() -> House {
+    pub(crate) async fn new() -> House {
         House::open(tempfile::tempdir().expect("a folder"), 20, &[]).await
     }
 
     /// Returns an engine with its API whose recognizer understands this, whatever it hears.
-    pub async fn understanding(text: &str) -> House {
+    pub(crate) async fn understanding(text: &str) -> House {
         let recognizer = FakeRecognizer::new(&[text; 100], 0);
         House::of(tempfile::tempdir().expect("a folder"), 20, &[], None, Arc::new(recognizer)).await
     }
 
     /// Returns an engine over what is in `folder`, for `max_calls` calls at once, and calls in from `allowed` alone.
-    pub async fn open(folder: TempDir, max_calls: usize, allowed: &[&str]) -> House {
+    pub(crate) async fn open(folder: TempDir, max_calls: usize, allowed: &[&str]) -> House {
         House::of(folder, max_calls, allowed, None, Arc::new(FakeRecognizer::default())).await
     }
 
     /// Returns the same with a language model, and with a recognizer.
-    pub async fn of(
+    pub(crate) async fn of(
         folder: TempDir,
         max_calls: usize,
         allowed: &[&str],
@@ -69,13 +69,22 @@ impl House {
     }
 
     /// Returns an engine with the trunks and limits of this settings file.
-    pub async fn with_trunks(settings: &str) -> House {
+    pub(crate) async fn with_trunks(settings: &str) -> House {
+        House::with_engine(settings, |_| ()).await
+    }
+
+    /// Returns the same, whose engine has further settings that no file has.
+    pub(crate) async fn with_engine(settings: &str, change: impl FnOnce(&mut EngineConfig)) -> House {
         let read = Config::from_texts(Some((Path::new("ringer.toml"), settings)), &BTreeMap::new(), &[], 4096);
         let config = read.expect("good settings");
         let set = |settings: &mut Settings, engine: &mut EngineConfig| {
             engine.forwarding = Forwarding::from(&config.sip);
+            change(engine);
+            settings.adapters = adapters(&config.adapters).expect("good settings").into();
+            settings.sockets = SocketSettings::from(&config.websocket);
             settings.pipelines = config.p2.into();
-            (settings.trunks, settings.dial_limits) = (config.sip.trunks.into(), config.limits.organizations.into());
+            (settings.trunks, settings.organization_limits) =
+                (config.sip.trunks.into(), config.limits.organizations.into());
         };
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("ringer.db");
@@ -84,7 +93,7 @@ impl House {
     }
 
     /// Returns the same, which keeps lines to the trunks and hears SIP at `sip`.
-    pub async fn with_lines(settings: &str, sip: SocketAddr) -> House {
+    pub(crate) async fn with_lines(settings: &str, sip: SocketAddr) -> House {
         let read = Config::from_texts(Some((Path::new("ringer.toml"), settings)), &BTreeMap::new(), &[], 4096);
         let config = read.expect("good settings");
         let trunks = config.sip.trunks.clone();
@@ -92,7 +101,7 @@ impl House {
             (engine.sip, engine.symmetric_rtp) = (sip.into(), SymmetricRtp::On);
             let roots = config.tls.root_file.map(|path| Roots::from_file(&path).expect("it is a certificate"));
             engine.tls.roots = roots.unwrap_or_default();
-            settings.trunks = config.sip.trunks.into();
+            (settings.trunks, settings.sms) = (config.sip.trunks.into(), config.sms.into());
         };
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("ringer.db");
@@ -103,7 +112,7 @@ impl House {
     }
 
     /// Returns an engine whose rows are in `location`, and whose jobs go by `clock`.
-    pub async fn on(
+    pub(crate) async fn on(
         location: impl Into<Location>,
         folder: TempDir,
         clock: Clock,
@@ -149,12 +158,13 @@ impl House {
             ..local::workshop(service.clone(), engine.clone(), running, model)
         };
         let workers = Workers::start(workshop, incoming);
-        let setup = Setup { engine: Some(engine.clone()), ..Setup::default() };
+        let (line_tests, previews) = (Some(workers.line_tests()), Some(workers.previews()));
+        let setup = Setup { engine: Some(engine.clone()), line_tests, previews, ..Setup::default() };
         let router = router(service, setup, CancellationToken::new(), Tasks::new());
         House { router, engine, workers, folder }
     }
 
-    pub async fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Body) {
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Body) {
         let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let request = Request::builder().method(method).uri(path).header("x-api-key", KEY);
         let request = request.header("content-type", "application/json").body(Body::from(bytes)).expect("legal");
@@ -162,23 +172,23 @@ impl House {
         (response.status().as_u16(), response.into_body())
     }
 
-    pub async fn call(&self, method: &str, path: &str, body: Value) -> Value {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> Value {
         let (status, answer) = self.ask(method, path, body).await;
         let answer = to_bytes(answer, 1 << 24).await.expect("a body");
         assert_eq!(status, 200, "{method} {path}: {}", String::from_utf8_lossy(&answer));
         serde_json::from_slice(&answer).expect("JSON")
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Value {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Value {
         self.call("POST", path, body).await
     }
 
-    pub async fn status_of(&self, path: &str) -> u16 {
+    pub(crate) async fn status_of(&self, path: &str) -> u16 {
         self.ask("GET", path, Value::Null).await.0
     }
 
     /// Queues a run of as many Digital Humans as there are bodies, and answers the ids of run and results.
-    pub async fn queue(&self, agent: Value, simulation: Value, humans: &[Value]) -> (String, Vec<String>) {
+    pub(crate) async fn queue(&self, agent: Value, simulation: Value, humans: &[Value]) -> (String, Vec<String>) {
         let agent_id = self.post("/v1/add-agent", with(json!({ "name": "Desk" }), agent)).await["agent_id"].to_string();
         let body = json!({ "agent_id": agent_id, "max_call_duration": 2, "max_call_duration_units": "seconds" });
         let id = self.post("/v1/create-simulation", with(body, simulation)).await["simulation_id"].clone();
@@ -194,27 +204,27 @@ impl House {
     }
 
     /// Returns the events of a result, until the last.
-    pub async fn events(&self, id: &str) -> Vec<(String, Value)> {
+    pub(crate) async fn events(&self, id: &str) -> Vec<(String, Value)> {
         self.watch(id).await.rest().await
     }
 
-    pub async fn watch(&self, id: &str) -> Watch {
+    pub(crate) async fn watch(&self, id: &str) -> Watch {
         let (status, body) = self.ask("GET", &format!("/v1/simulation-result/{id}/events"), Value::Null).await;
         assert_eq!(status, 200);
         Watch { pieces: body.into_data_stream() }
     }
 
-    pub async fn result(&self, id: &str) -> Value {
+    pub(crate) async fn result(&self, id: &str) -> Value {
         self.call("GET", &format!("/v1/retrieve-simulation-result/{id}"), Value::Null).await["simulation_result"]
             .clone()
     }
 
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         drop(self.close().await);
     }
 
     /// Ends everything and leaves what was stored.
-    pub async fn close(self) -> TempDir {
+    pub(crate) async fn close(self) -> TempDir {
         self.workers.stop_claiming();
         tokio::join!(self.engine.stop(), self.workers.finish());
         self.folder
@@ -222,7 +232,7 @@ impl House {
 }
 
 /// The events of a result as they come.
-pub struct Watch {
+pub(crate) struct Watch {
     pieces: BodyDataStream,
 }
 
@@ -235,7 +245,7 @@ impl Watch {
         Some((event, field("data: ").map_or(Value::Null, |data| serde_json::from_str(data).expect("JSON"))))
     }
 
-    pub async fn until(&mut self, status: &str) {
+    pub(crate) async fn until(&mut self, status: &str) {
         while let Some((event, data)) = self.next().await {
             if event == "status" && data["status"] == status {
                 return;
@@ -245,7 +255,7 @@ impl Watch {
     }
 
     /// Waits for an event of the call.
-    pub async fn until_event(&mut self, name: &str) {
+    pub(crate) async fn until_event(&mut self, name: &str) {
         while let Some((event, _)) = self.next().await {
             if event == name {
                 return;
@@ -254,7 +264,7 @@ impl Watch {
         panic!("there was no {name}");
     }
 
-    pub async fn rest(mut self) -> Vec<(String, Value)> {
+    pub(crate) async fn rest(mut self) -> Vec<(String, Value)> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {
             events.push(event);

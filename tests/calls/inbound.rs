@@ -188,6 +188,28 @@ async fn calls_that_are_not_taken_say_why() {
     agent.engine.stop().await;
 }
 
+/// The trunk names a number that was added in its national form; one that nobody added is found by its digits alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_that_was_added_is_listened_on() {
+    let block = "[sip.trunks.near]\nhost = '127.0.0.1'\nport = 9\ncarries = ['+49 30']";
+    let (house, agent) = (House::with_trunks(block).await, Stage::new().await);
+    let human = json!({ "phone_number": "+4930123456" });
+    let (_, ids) = house.queue(caller(), json!({ "runs_per_digital_human": 3 }), &[human]).await;
+    address(&house, &ids[0]).await;
+    assert_eq!(answer_status(&agent, &number(&house, "030123456")).await, 404, "nobody has added it");
+    assert_eq!(answer_status(&agent, &number(&house, "0049-30-123456")).await, 200, "the trunk carries it");
+    let added = house.call("POST", "/v1/phone-numbers/add", json!({ "phone_number": "+4930123456" })).await;
+    assert_eq!(added["trunk"], "near");
+    for (id, form) in [(&ids[1], "030123456"), (&ids[2], "+4930123456")] {
+        address(&house, id).await;
+        assert_eq!(answer_status(&agent, &number(&house, form)).await, 200, "{form}");
+        house.events(id).await;
+        let result = house.result(id).await;
+        assert_eq!(result["metadata"]["listening"]["phone_number"], "+4930123456", "{result}");
+    }
+    house.stop().await;
+}
+
 /// Two repetitions of one Digital Human have one address: the second listens when the first is over.
 #[tokio::test(flavor = "multi_thread")]
 async fn results_with_one_address_come_one_after_the_other() {

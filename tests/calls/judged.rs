@@ -86,15 +86,16 @@ async fn goals_decide_results_and_the_run() {
             assert_eq!(metric(&result, "call_summary"), "A caller wanted a table.");
             assert_eq!(result["metadata"]["judge_model"], "judge");
         }
-        let told = [&evaluation["goal_success"], &evaluation["goal_reasoning"], &result["outcome"]].map(Clone::clone);
-        verdicts.push((told, evaluation["not_evaluated_reason"].clone()));
+        let verdict =
+            [&evaluation["goal_success"], &evaluation["goal_reasoning"], &result["outcome"]].map(Clone::clone);
+        verdicts.push((verdict, evaluation["not_evaluated_reason"].clone()));
     }
     let reached = [json!(true), json!("The table is booked."), json!("passed")];
     let missed = [json!(false), json!("Nothing was booked."), json!("failed")];
     let open = [Value::Null, Value::Null, json!("not_evaluated")];
-    let count = |wanted: &[Value; 3]| verdicts.iter().filter(|(told, _)| told == wanted).count();
+    let count = |wanted: &[Value; 3]| verdicts.iter().filter(|(verdict, _)| verdict == wanted).count();
     assert_eq!((count(&reached), count(&missed), count(&open)), (2, 1, 1), "{verdicts:?}");
-    let reason = verdicts.iter().find(|(told, _)| *told == open).map(|(_, reason)| reason.clone());
+    let reason = verdicts.iter().find(|(verdict, _)| *verdict == open).map(|(_, reason)| reason.clone());
     assert_eq!(reason, Some(json!("Judge answer could not be read")));
 
     let read = house.call("GET", &format!("/v1/retrieve-simulation-results/{run}"), Value::Null).await;

@@ -46,7 +46,7 @@ async fn killed_after(events: usize, number: usize) {
     let mut caller = start(&["call", &address, "--json", "--record", "never.wav"]);
     let begun: Value = serde_json::from_str(&caller.line().await).expect("each line is JSON");
     assert_eq!(begun["event"], "calling");
-    let mut told = i64::MIN;
+    let mut written = i64::MIN;
     let (mut after, mut connected) = (0, None);
     while after < events {
         let event: Value = serde_json::from_str(&caller.line().await).expect("each line is JSON");
@@ -55,18 +55,18 @@ async fn killed_after(events: usize, number: usize) {
             connected = Some(Clock::Real.now_ms());
         }
         // Nothing needs to be there of a call of less than a second.
-        told = told.max(event["sample"].as_i64().expect("a position"));
-        after += usize::from(told >= MOST_LOST);
+        written = written.max(event["sample"].as_i64().expect("a position"));
+        after += usize::from(written >= MOST_LOST);
     }
     // It goes on until it is killed, told or not.
     let lived = (Clock::Real.now_ms() - connected.expect("it was connected")) * 16;
     caller.kill().await;
-    let told = told.max(lived);
+    let stated = written.max(lived);
     for (name, channels) in [("recording.wav", 2), ("caller_clean.wav", 1)] {
         let found = probe_file(&find(calls.path(), name)).await;
-        println!("{name}: killed after {told} samples or more, {} left, {} lost", found.1, told - found.1);
+        println!("{name}: killed after {stated} samples or more, {} left, {} lost", found.1, stated - found.1);
         assert_eq!(found.0, channels, "{name}");
-        assert!(told - found.1 <= MOST_LOST, "{name} killed after {told} samples holds {}", found.1);
+        assert!(stated - found.1 <= MOST_LOST, "{name} killed after {stated} samples holds {}", found.1);
     }
 }
 

@@ -44,21 +44,21 @@ async fn a_language_that_nothing_can_identify_is_a_warning() {
     let peer = Peer::answering(2);
     let humans = [json!({ "language": "ad" }), json!({ "language": "en" })];
     let (_, ids) = house.queue(sip(&peer), json!({ "max_concurrent": 1 }), &humans).await;
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     for id in &ids {
         house.events(id).await;
         let metadata = house.result(id).await["metadata"].clone();
         assert_eq!((&metadata["behaviour"]["language"], &metadata["languages"]), (&json!("en"), &Value::Null));
         let warnings = metadata["warnings"].as_array().cloned().unwrap_or_default();
         let warnings = warnings.iter().filter_map(Value::as_str).filter(|text| text.starts_with("language"));
-        told.push((metadata["behaviour"]["follows_language"].clone(), warnings.map(String::from).collect::<Vec<_>>()));
+        found.push((metadata["behaviour"]["follows_language"].clone(), warnings.map(String::from).collect::<Vec<_>>()));
     }
     let expect = [
         "language: the intent is said as it is written: only a model speaks the agent's language",
         "language: the agent's language was not identified, English was spoken: it knows English alone",
     ];
-    told.sort_by_key(|(follows, _)| !follows.as_bool().unwrap_or_default());
-    assert_eq!(told, [(json!(true), expect.map(String::from).to_vec()), (json!(false), vec![])]);
+    found.sort_by_key(|(follows, _)| !follows.as_bool().unwrap_or_default());
+    assert_eq!(found, [(json!(true), expect.map(String::from).to_vec()), (json!(false), vec![])]);
     peer.end();
     house.stop().await;
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use ringer::clock::Clock;
 use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, OfferedIn, Retention, Sources, SrtpKeys, SymmetricRtp};
 use ringer::engine::noise::NoiseBeds;
-use ringer::engine::{Engine, EngineConfig, Speech};
-use ringer::jobs::Workshop;
+use ringer::engine::{Engine, EngineConfig, START_WITHIN, Speech};
+use ringer::jobs::{Judging, Workshop};
 use ringer::provider::LanguageModel;
 use ringer::provider::fake::FakeSynthesizer;
-use ringer::service::{Placer, Running, Service};
+use ringer::service::{PlacementSettings, Running, Service};
 use ringer::transport::incoming::Incoming;
 use ringer::transport::sip::names::Resolver;
 use ringer::transport::sip::transfer::Forwarding;
@@ -18,7 +18,7 @@ use ringer_media::measure::ProbeTimes;
 use tokio::sync::mpsc;
 
 /// Returns an engine with one media thread and a SIP port of its own.
-pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig {
+pub(crate) fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig {
     let sip: ringer::config::SipListen = "127.0.0.1:0".parse().expect("it is an address");
     EngineConfig {
         sip,
@@ -33,12 +33,13 @@ pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig 
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),
+        start_within: START_WITHIN,
         names: Resolver::default(),
     }
 }
 
 /// Returns the same, started, and the calls that come in.
-pub async fn engine(
+pub(crate) async fn engine(
     rtp_ports: RangeInclusive<u16>,
     max_calls: usize,
     speech: Speech,
@@ -48,13 +49,13 @@ pub async fn engine(
 }
 
 /// Returns a workshop for jobs: every voice is a hum, and nobody may call in.
-pub fn workshop(
+pub(crate) fn workshop(
     service: Service,
     engine: Engine,
     running: Arc<Running>,
     model: Option<Arc<dyn LanguageModel>>,
 ) -> Workshop {
-    let placer = Placer {
+    let placement_settings = PlacementSettings {
         behaviour: Behaviour::default(),
         recognizer_grace_ms: 150,
         codecs: CODECS.to_vec(),
@@ -68,7 +69,7 @@ pub fn workshop(
         service,
         engine,
         running,
-        placer: Arc::new(placer),
+        placement_settings: Arc::new(placement_settings),
         fillers: Arc::new([]),
         probe_times: ProbeTimes::default(),
         yield_times: Default::default(),
@@ -76,5 +77,6 @@ pub fn workshop(
         retention: Retention::default(),
         inbound_allow: Sources::default(),
         ear: None,
+        judging: Arc::new(Judging::new(16)),
     }
 }

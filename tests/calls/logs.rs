@@ -111,8 +111,8 @@ async fn a_line_names_its_request_job_result_and_call_and_no_secret() {
     engine.kill().await;
     while log.next().await.is_some() {}
     for secret in [KEY, PASSWORD, PLATFORM_KEY, &signing_key] {
-        let told: Vec<&String> = log.seen.iter().filter(|line| line.contains(secret)).collect();
-        assert!(told.is_empty(), "{secret}: {told:?}");
+        let found: Vec<&String> = log.seen.iter().filter(|line| line.contains(secret)).collect();
+        assert!(found.is_empty(), "{secret}: {found:?}");
     }
 }
 

@@ -89,7 +89,7 @@ async fn calls_that_are_answered_at_once_open_on_time() {
     for seed in 0..CALLS as u64 {
         let target = format!("sip:agent@{}", agents.sip_address());
         let opening = Opening::Say("Good morning to you.".into());
-        calls.push(callers.place(placement(&*synthesizer, target, opening, seed)).await.expect("there is room"));
+        calls.push(callers.place(placement(&*synthesizer, target, opening, seed)).await.expect("a place is free"));
     }
     let test = async {
         let mut ringing = Vec::new();
@@ -103,7 +103,7 @@ async fn calls_that_are_answered_at_once_open_on_time() {
         for call in ringing {
             let listens = Opening::Listen { open_after_ms: None };
             let agent = placement(&*synthesizer, String::new(), listens, 99);
-            answered.push(agents.answer(call, agent).await.expect("there is room"));
+            answered.push(agents.answer(call, agent).await.expect("a place is free"));
         }
         for call in &mut calls {
             while let Some(news) = call.news.recv().await {

@@ -12,10 +12,10 @@ use super::stage::{Stage, channels, names};
 use crate::peers::{Peer, TONE_HZ};
 
 /// A connection that loses packets and holds them back.
-pub const BAD: ConnectionSpec = ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0 };
+pub(crate) const BAD: ConnectionSpec = ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0 };
 
 /// Returns the address at which a peer is called.
-pub fn at(peer: &Peer) -> String {
+pub(crate) fn at(peer: &Peer) -> String {
     format!("sip:bob@{}", peer.sip)
 }
 
@@ -317,7 +317,7 @@ async fn talks_with_a_softphone(srtp: Encryption, codec: Codec, peer: Peer) -> S
 }
 
 /// Makes the same call on `stage`, by this profile.
-pub async fn talks(stage: Stage, profile: &str, codec: Codec, peer: Peer) -> String {
+pub(crate) async fn talks(stage: Stage, profile: &str, codec: Codec, peer: Peer) -> String {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut placement = stage.placement(&at(&peer), "Hello, this is a sentence that takes a while to say.");
     placement.folder = Some(folder.path().into());
@@ -353,13 +353,13 @@ pub(super) fn best_share(pcm: &[i16], hz: f64) -> f64 {
 }
 
 /// Returns the greatest sample of the part of `pcm` (16 kHz) that lies at `hz`.
-pub fn level_at(pcm: &[i16], hz: f64) -> f64 {
+pub(crate) fn level_at(pcm: &[i16], hz: f64) -> f64 {
     let power = pcm.iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>() / pcm.len() as f64;
     (2.0 * share_at(pcm, hz) * power).sqrt()
 }
 
 /// Returns the share of the power of `pcm` (16 kHz) that lies at `hz`.
-pub fn share_at(pcm: &[i16], hz: f64) -> f64 {
+pub(crate) fn share_at(pcm: &[i16], hz: f64) -> f64 {
     let (mut re, mut im, mut power) = (0.0, 0.0, 0.0);
     for (at, sample) in pcm.iter().enumerate() {
         let (phase, value) = (std::f64::consts::TAU * hz * at as f64 / 16_000.0, f64::from(*sample));

@@ -54,9 +54,9 @@ async fn a_softphone_behind_a_proxy_is_called() {
         placement.spec.opening = Opening::Say(WORDS.into());
         placement.spec.limits.max_duration_ms = Some(30_000);
         let mut handle = stage.engine.place(placement).await.unwrap_or_else(|error| panic!("{row}: {error:?}"));
-        let (told, report) = hold_resume_and_hang_up(&mut handle, &phone).await;
+        let (names, report) = hold_resume_and_hang_up(&mut handle, &phone).await;
         let log = std::fs::read_to_string(recorded.path().join("sip.log")).expect("it was written");
-        assert_eq!(told, ["speech.ended", "hold", "unhold"], "{row}: {log}\n{}", proxy.output());
+        assert_eq!(names, ["speech.ended", "hold", "unhold"], "{row}: {log}\n{}", proxy.output());
         assert_eq!(report.ending.reason, EndReason::AgentHangup, "{row}: {log}");
         assert_eq!(report.peer.transport(), format!("SIP/{near}, RTP/AVP"), "{row}");
         check(&row, &report, &log, stage.synthesizer.tone_hz);

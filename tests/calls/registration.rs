@@ -189,8 +189,8 @@ async fn answers_of_a_trunk_lead_to_codes() {
         let (_, ids) = house.queue(json!({ "phone_number": number }), json!({}), &[json!({})]).await;
         house.events(&ids[0]).await;
         let result = house.result(&ids[0]).await;
-        let told = (&result["status"], &result["error_code"]);
-        assert_eq!(told, (&json!(status), &code), "{number}: {result}\n{}", registrar.output());
+        let outcome = (&result["status"], &result["error_code"]);
+        assert_eq!(outcome, (&json!(status), &code), "{number}: {result}\n{}", registrar.output());
         if status != "COMPLETED" {
             assert_eq!(result["sip_code"], sip_code, "{number}: {result}");
         }
@@ -214,8 +214,8 @@ async fn a_trunk_that_dies_is_down_until_it_is_back() {
     let (_, ids) = house.queue(json!({ "phone_number": "+15550009999" }), json!({}), &[json!({})]).await;
     house.events(&ids[0]).await;
     let result = house.result(&ids[0]).await;
-    let told = (&result["status"], &result["error_code"], &result["error_owner"]);
-    assert_eq!(told, (&json!("NO_CONNECTION"), &json!("SIP_DIAL_FAILED"), &json!("network")), "{result}");
+    let outcome = (&result["status"], &result["error_code"], &result["error_owner"]);
+    assert_eq!(outcome, (&json!("NO_CONNECTION"), &json!("SIP_DIAL_FAILED"), &json!("network")), "{result}");
     let registrar = Registrar { port: Some(at.port()), ..Registrar::new("MD5") }.start();
     comes_true("up again", || keepalive() == Some(Standing::Up)).await;
     house.stop().await;

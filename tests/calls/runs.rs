@@ -11,11 +11,11 @@ use crate::api::receiver::Receiver;
 use crate::json::with;
 use crate::peers::Peer;
 
-pub fn sip(peer: &Peer) -> Value {
+pub(super) fn sip(peer: &Peer) -> Value {
     json!({ "sip_uri": format!("sip:bob@{}", peer.sip) })
 }
 
-pub fn statuses(events: &[(String, Value)]) -> Vec<&str> {
+pub(super) fn statuses(events: &[(String, Value)]) -> Vec<&str> {
     let states = events.iter().filter(|(event, _)| event == "status");
     states.map(|(_, data)| data["status"].as_str().expect("a status")).collect()
 }
@@ -217,8 +217,8 @@ async fn the_page_tells_nothing_private(house: &House, id: &str, said: &Value) {
     let reviewed = house.call("PUT", &format!("{of}/review"), review).await;
     assert_eq!(reviewed["evaluation"]["human_goal_reasoning"], "They said [NUMBER].", "{reviewed}");
     for (part, expect) in [("turns", "[NUMBER]"), ("reviews", "[NUMBER]"), ("ladder", "entries")] {
-        let told = house.call("GET", &format!("{of}/{part}"), Value::Null).await.to_string();
-        assert!(told.contains(expect) && !told.contains("98765"), "{part}: {told}");
+        let body = house.call("GET", &format!("{of}/{part}"), Value::Null).await.to_string();
+        assert!(body.contains(expect) && !body.contains("98765"), "{part}: {body}");
     }
     let stretch = format!("from_ms={}&to_ms={}", said["start_offset_ms"], said["end_offset_ms"]);
     let peaks = house.call("GET", &format!("{of}/peaks?zoom=2&{stretch}"), Value::Null).await["channels"].clone();
@@ -407,9 +407,9 @@ async fn what_could_not_be_dialled_is_dialled_again() {
         let tries = ["QUEUED", "DISPATCHED"].repeat(3);
         assert_eq!(statuses(&events), [&["INITIALIZING"][..], &tries, &["NO_CONNECTION"]].concat());
         let result = house.result(id).await;
-        let told = result["metadata"]["attempts"].as_array().expect("the attempts before it");
+        let found = result["metadata"]["attempts"].as_array().expect("the attempts before it");
         let codes: Vec<(i64, &Value)> =
-            told.iter().map(|one| (one["attempt"].as_i64().expect("a number"), &one["error_code"])).collect();
+            found.iter().map(|one| (one["attempt"].as_i64().expect("a number"), &one["error_code"])).collect();
         let failed = json!("SIP_DIAL_FAILED");
         assert_eq!(codes, [(1, &failed), (2, &failed)]);
         assert_eq!((&result["attempt"], &result["error_code"]), (&json!(3), &failed));

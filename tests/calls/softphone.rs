@@ -85,8 +85,8 @@ async fn a_softphone_is_called_through_a_trunk() {
         house.queue(json!({ "phone_number": OWN_NUMBER }), json!({ "max_call_duration": 2 }), &[human]).await;
     house.events(&ids[0]).await;
     let result = house.result(&ids[0]).await;
-    let told = (&result["status"], &result["error_code"], &result["conversation_ended_by"]);
-    assert_eq!(told, (&json!("COMPLETED"), &Value::Null, &json!("USER")), "{result}");
+    let outcome = (&result["status"], &result["error_code"], &result["conversation_ended_by"]);
+    assert_eq!(outcome, (&json!("COMPLETED"), &Value::Null, &json!("USER")), "{result}");
     let noted = (&result["metadata"]["trunk"], &result["metadata"]["caller_number"], &result["metadata"]["codec"]);
     assert_eq!(noted, (&json!("near"), &json!("+15550001112"), &json!("PCMA")), "{result}");
     registrar.wait_for(&format!("seen: INVITE {OWN_NUMBER} from +15550001112"));
@@ -97,13 +97,13 @@ async fn a_softphone_is_called_through_a_trunk() {
 
 /// Has baresip hold the call after the first words, take it back and hang up, each when the one before was seen.
 /// Returns the events that it waited for, and the report.
-pub async fn hold_resume_and_hang_up(handle: &mut CallHandle, peer: &Peer) -> (Vec<String>, CallReport) {
-    let mut told = Vec::new();
+pub(super) async fn hold_resume_and_hang_up(handle: &mut CallHandle, peer: &Peer) -> (Vec<String>, CallReport) {
+    let mut names = Vec::new();
     let report = loop {
         match handle.news.recv().await.expect("the call ends") {
             CallUpdate::Event(entry) => {
                 let order = match entry.name() {
-                    "speech.ended" if told.is_empty() => Some("hold"),
+                    "speech.ended" if names.is_empty() => Some("hold"),
                     "hold" => Some("resume"),
                     "unhold" => Some("hangup"),
                     _ => None,
@@ -111,14 +111,14 @@ pub async fn hold_resume_and_hang_up(handle: &mut CallHandle, peer: &Peer) -> (V
                 if let Some(order) = order {
                     peer.wait_for("Call established");
                     peer.command(order);
-                    told.push(entry.name().to_owned());
+                    names.push(entry.name().to_owned());
                 }
             }
             CallUpdate::Ended(report) => break *report,
             CallUpdate::Connected(_) | CallUpdate::Dispatched => {}
         }
     };
-    (told, report)
+    (names, report)
 }
 
 /// baresip puts the call on hold, takes it back and hangs up.
@@ -127,8 +127,8 @@ async fn a_softphone_holds_resumes_and_hangs_up() {
     let (stage, peer) = (Stage::new().await, Peer::baresip("PCMU/8000/1"));
     let placement = stage.placement(&format!("sip:bob@{}", peer.sip), "Hello there.");
     let mut handle = stage.engine.place(placement).await.expect("it was placed");
-    let (told, report) = hold_resume_and_hang_up(&mut handle, &peer).await;
-    assert_eq!(told, ["speech.ended", "hold", "unhold"], "each once, in this order");
+    let (names, report) = hold_resume_and_hang_up(&mut handle, &peer).await;
+    assert_eq!(names, ["speech.ended", "hold", "unhold"], "each once, in this order");
     assert_eq!(report.ending.reason, EndReason::AgentHangup, "{:?}", report.ending);
     assert!(report.ending.quality.received_packets > 20, "{:?}", report.ending.quality);
     peer.wait_for("audio: destroyed");

@@ -27,32 +27,32 @@ use super::local;
 /// Time limit of one call on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Ports of media, away from those of the peers.
-pub const RTP_PORTS: std::ops::RangeInclusive<u16> = 20_000..=29_999;
+pub(crate) const RTP_PORTS: std::ops::RangeInclusive<u16> = 20_000..=29_999;
 
 /// An engine on loopback.
-pub struct Stage {
+pub(crate) struct Stage {
     pub engine: Engine,
     /// Synthesizer that makes a hum of every text.
     pub synthesizer: Arc<FakeSynthesizer>,
 }
 
 impl Stage {
-    pub async fn new() -> Stage {
+    pub(crate) async fn new() -> Stage {
         Stage::with(Encryption::Off).await
     }
 
     /// Returns the same with secure RTP, or without.
-    pub async fn with(srtp: Encryption) -> Stage {
+    pub(crate) async fn with(srtp: Encryption) -> Stage {
         Stage::of(EngineConfig { srtp, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
     /// Returns the same where RTP may come from these other addresses than was agreed on.
-    pub async fn with_symmetric_rtp(symmetric_rtp: SymmetricRtp) -> Stage {
+    pub(crate) async fn with_symmetric_rtp(symmetric_rtp: SymmetricRtp) -> Stage {
         Stage::of(EngineConfig { symmetric_rtp, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
     /// Returns the same where the other side makes the offer, and a session interval of half an hour is asked for.
-    pub async fn without_offer() -> Stage {
+    pub(crate) async fn without_offer() -> Stage {
         let config =
             EngineConfig { offer: OfferedIn::Answer, session_interval_s: Some(1800), ..local::config(RTP_PORTS, 10) };
         Stage::of(config, Clock::Real).await
@@ -60,7 +60,7 @@ impl Stage {
 
     /// Returns the same where the other side may send calls on to these hosts and numbers, by redirects and by
     /// transfers.
-    pub async fn sending_on_to(targets: &[&str]) -> Stage {
+    pub(crate) async fn sending_on_to(targets: &[&str]) -> Stage {
         let targets: Vec<String> = targets.iter().map(|&target| target.to_owned()).collect();
         let targets = Targets::parse(&targets).expect("they are targets");
         let forwarding = Forwarding { refer: Refer::Follow, refer_targets: targets.clone(), redirects: targets };
@@ -68,23 +68,23 @@ impl Stage {
     }
 
     /// Returns the same that hears SIP there, and takes RTP from another port than was agreed on.
-    pub async fn at(sip: SipListen) -> Stage {
+    pub(crate) async fn at(sip: SipListen) -> Stage {
         Stage::of(EngineConfig { sip, symmetric_rtp: SymmetricRtp::On, ..local::config(RTP_PORTS, 10) }, Clock::Real)
             .await
     }
 
     /// Returns the same by this wall clock.
-    pub async fn on(clock: Clock) -> Stage {
+    pub(crate) async fn on(clock: Clock) -> Stage {
         Stage::of(local::config(RTP_PORTS, 10), clock).await
     }
 
     /// Returns the same that hears SIP there, too, by this certificate and these authorities.
-    pub async fn heard_at(sip: SipListen, tls: TlsSettings) -> Stage {
+    pub(crate) async fn heard_at(sip: SipListen, tls: TlsSettings) -> Stage {
         Stage::of(EngineConfig { sip, tls, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
     /// Returns the same with secure RTP whose keys come from `srtp_keys`, and the calls that come in.
-    pub async fn secure(srtp: Encryption, srtp_keys: SrtpKeys) -> (Stage, mpsc::Receiver<Incoming>) {
+    pub(crate) async fn secure(srtp: Encryption, srtp_keys: SrtpKeys) -> (Stage, mpsc::Receiver<Incoming>) {
         Stage::with_calls(EngineConfig { srtp, srtp_keys, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
@@ -92,7 +92,7 @@ impl Stage {
         Stage::with_calls(config, clock).await.0
     }
 
-    pub async fn with_calls(config: EngineConfig, clock: Clock) -> (Stage, mpsc::Receiver<Incoming>) {
+    pub(crate) async fn with_calls(config: EngineConfig, clock: Clock) -> (Stage, mpsc::Receiver<Incoming>) {
         let synthesizer = Arc::new(FakeSynthesizer::default());
         let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
         let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
@@ -101,7 +101,7 @@ impl Stage {
     }
 
     /// Returns a call to `target` with PCMU that says `intent`.
-    pub fn placement(&self, target: &str, intent: &str) -> Placement {
+    pub(crate) fn placement(&self, target: &str, intent: &str) -> Placement {
         let profile = Profile { intent: intent.into(), ..Profile::default() };
         let spec = CallSpec { seed: Seed(7), ..CallSpec::default() };
         let fluency = profile.fluency(spec.seed);
@@ -124,18 +124,18 @@ impl Stage {
         }
     }
 
-    fn voice(&self) -> Voice {
+    pub(crate) fn voice(&self) -> Voice {
         let wanted = VoiceWanted { seed: Seed(7), ..VoiceWanted::of("en") };
         self.synthesizer.voice(&wanted).expect("the fake has a voice for everybody")
     }
 
     /// Places the call and waits for its end.
-    pub async fn call(&self, placement: Placement) -> Result<CallReport, PlaceError> {
+    pub(crate) async fn call(&self, placement: Placement) -> Result<CallReport, PlaceError> {
         Ok(wait_for_end(self.engine.place(placement).await?).await)
     }
 
     /// Answers the next call that comes in with `intent`, keeps it in `folder`, and waits for its end.
-    pub async fn answer(
+    pub(crate) async fn answer(
         &self,
         calls: &mut mpsc::Receiver<Incoming>,
         folder: &Path,
@@ -146,7 +146,7 @@ impl Stage {
     }
 
     /// Returns the same with this codec.
-    pub async fn answer_with(
+    pub(crate) async fn answer_with(
         &self,
         calls: &mut mpsc::Receiver<Incoming>,
         folder: &Path,
@@ -165,7 +165,7 @@ impl Stage {
 }
 
 /// Waits for the end of a call.
-async fn wait_for_end(mut handle: CallHandle) -> CallReport {
+pub(crate) async fn wait_for_end(mut handle: CallHandle) -> CallReport {
     let ended = async {
         loop {
             match handle.news.recv().await {
@@ -179,12 +179,12 @@ async fn wait_for_end(mut handle: CallHandle) -> CallReport {
 }
 
 /// Returns the names of a call's events in order.
-pub fn names(report: &CallReport) -> Vec<&str> {
+pub(crate) fn names(report: &CallReport) -> Vec<&str> {
     report.timeline.iter().map(|entry| entry.name()).collect()
 }
 
 /// Returns both channels of a recording.
-pub fn channels(path: &Path) -> [Vec<i16>; 2] {
+pub(crate) fn channels(path: &Path) -> [Vec<i16>; 2] {
     let bytes = std::fs::read(path).expect("the recording was written");
     let data = ringer_media::recording::WAV_HEADER;
     let samples: Vec<i16> = bytes[data..].chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();

@@ -51,8 +51,8 @@ async fn media_of_another_port_are_counted_and_told() {
     // Before the answer is heard of, any address may send.
     assert!(quality.received_packets <= 5 && !is_sent_to, "{quality:?}");
     assert!((100..=u64::from(PACKETS)).contains(&quality.foreign_address), "{quality:?}");
-    let told = format!("{} datagrams came to the media port from other addresses", quality.foreign_address);
-    assert!(report.warnings.iter().any(|warning| warning.starts_with(&told)), "{:?}", report.warnings);
+    let message = format!("{} datagrams came to the media port from other addresses", quality.foreign_address);
+    assert!(report.warnings.iter().any(|warning| warning.starts_with(&message)), "{:?}", report.warnings);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,8 +60,8 @@ async fn media_of_another_port_are_taken_when_asked() {
     let (report, is_sent_to, used) = call(&Stage::with_symmetric_rtp(SymmetricRtp::On).await, "127.0.0.1").await;
     let quality = report.ending.quality;
     assert!(is_sent_to && quality.received_packets > 50, "{quality:?}");
-    let told = format!("RTP came from {used}");
-    assert!(report.warnings.iter().any(|warning| warning.starts_with(&told)), "{:?}", report.warnings);
+    let message = format!("RTP came from {used}");
+    assert!(report.warnings.iter().any(|warning| warning.starts_with(&message)), "{:?}", report.warnings);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -71,10 +71,10 @@ async fn media_of_another_host_are_taken_where_any_address_is() {
     let (ignored, taken) = tokio::join!(call(&on, "127.0.0.2"), call(&any, "127.0.0.2"));
     let (report, is_sent_to, used) = taken;
     assert!(is_sent_to && report.ending.quality.received_packets > 50, "{:?}", report.ending.quality);
-    let told = format!("RTP came from {used}");
-    assert!(report.warnings.iter().any(|warning| warning.starts_with(&told)), "{:?}", report.warnings);
+    let message = format!("RTP came from {used}");
+    assert!(report.warnings.iter().any(|warning| warning.starts_with(&message)), "{:?}", report.warnings);
     let (report, is_sent_to, used) = ignored;
     assert!(!is_sent_to && report.ending.quality.foreign_address >= 100, "{:?}", report.ending.quality);
-    let told = format!("RTP comes from {used}; sip.symmetric_rtp = \"any\" takes another host");
-    assert!(report.warnings.iter().any(|warning| warning.contains(&told)), "{:?}", report.warnings);
+    let sentence = format!("RTP comes from {used}; sip.symmetric_rtp = \"any\" takes another host");
+    assert!(report.warnings.iter().any(|warning| warning.contains(&sentence)), "{:?}", report.warnings);
 }

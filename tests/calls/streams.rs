@@ -30,7 +30,7 @@ fn loopback(text: &str) -> SipListen {
 }
 
 /// Returns a side with a certificate for `name`, and settings of one that trusts it.
-pub fn with_certificate(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettings) {
+pub(crate) fn with_certificate(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettings) {
     let path = |name: &str| folder.path().join(name);
     let mut params = CertificateParams::new(Vec::<String>::new()).expect("no names");
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -77,7 +77,7 @@ async fn conversation(
             destination: ringer::engine::Destination::default(),
             ..caller.placement("", "Good day.")
         };
-        let mut handle = engine.answer(call, terms).await.expect("there is room");
+        let mut handle = engine.answer(call, terms).await.expect("a place is free");
         loop {
             match timeout(LIMIT, handle.news.recv()).await.expect("it ends") {
                 Some(CallUpdate::Ended(report)) => return (*report, source),

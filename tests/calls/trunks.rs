@@ -56,6 +56,39 @@ async fn an_agent_with_a_number_is_called_through_the_trunk() {
     house.stop().await;
 }
 
+/// A number of the trunk's block is called from once it was added; before that, and without a trunk, it says why not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_that_was_added_is_called_from() {
+    let peer = Peer::scenario("trunk");
+    let house = House::with_trunks(&trunk(&peer, "carries = ['+155500022']")).await;
+    let agent = json!({ "phone_number": "+15550009999" });
+    let outcome = async |number: &str| {
+        let (_, ids) = house.queue(agent.clone(), json!({}), &[json!({ "phone_number": number })]).await;
+        house.events(&ids[0]).await;
+        house.result(&ids[0]).await
+    };
+    let early = outcome("+15550002233").await;
+    assert_eq!((&early["status"], &early["error_code"]), (&json!("NO_CONNECTION"), &json!("UNUSABLE_CALLER_ID")));
+    let why = early["error_message"].as_str().expect("a reason");
+    assert!(why.contains("sip.trunks.near.carries: it has to be added"), "{why}");
+    let add = async |number: &str| house.call("POST", "/v1/phone-numbers/add", json!({ "phone_number": number })).await;
+    let added = add("+15550002233").await;
+    assert_eq!((&added["trunk"], &added["warnings"]), (&json!("near"), &json!([])));
+    let uncarried = add("+4930123456").await;
+    assert!(uncarried["warnings"][0].as_str().is_some_and(|why| why.starts_with("No trunk carries +4930123456")));
+    let refused = outcome("+4930123456").await;
+    assert_eq!(refused["error_code"], "UNUSABLE_CALLER_ID", "{refused}");
+    assert_eq!(peer.log(), "", "nothing was sent");
+    let result = outcome("+15550002233").await;
+    assert_eq!((&result["status"], &result["error_code"]), (&json!("COMPLETED"), &Value::Null), "{result}");
+    let noted = (&result["metadata"]["trunk"], &result["metadata"]["caller_number"]);
+    assert_eq!(noted, (&json!("near"), &json!("+15550002233")));
+    let invite = peer.end();
+    let from = field(&invite, "From").expect("From");
+    assert!(from.contains("<sip:+15550002233@desk.example>"), "{from}");
+    house.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_owner_of_an_agent_may_tell_a_number() {
     let peer = Peer::scenario("trunk");
@@ -98,8 +131,8 @@ async fn a_number_that_a_limit_refuses_is_not_dialled() {
         let (_, ids) = house.queue(agent.clone(), json!({}), &[human]).await;
         house.events(&ids[0]).await;
         let result = house.result(&ids[0]).await;
-        let told = (&result["status"], &result["error_code"], &result["error_owner"]);
-        assert_eq!(told, (&json!("NO_CONNECTION"), &json!(code), &json!(owner)), "{agent}: {result}");
+        let outcome = (&result["status"], &result["error_code"], &result["error_owner"]);
+        assert_eq!(outcome, (&json!("NO_CONNECTION"), &json!(code), &json!(owner)), "{agent}: {result}");
     }
     let counted = r#"ringer_dial_refused_total{code="DIAL_PREFIX_REFUSED",trunk="near"} 4"#;
     let page = figures(&house).await;
@@ -115,8 +148,8 @@ async fn a_redirect_to_a_number_that_is_denied_is_not_followed() {
     let (_, ids) = house.queue(json!({ "phone_number": "+15550009999" }), json!({}), &[json!({})]).await;
     house.events(&ids[0]).await;
     let result = house.result(&ids[0]).await;
-    let told = (&result["status"], &result["error_code"]);
-    assert_eq!(told, (&json!("NO_CONNECTION"), &json!("SIP_DIAL_FAILED")), "{result}");
+    let outcome = (&result["status"], &result["error_code"]);
+    assert_eq!(outcome, (&json!("NO_CONNECTION"), &json!("SIP_DIAL_FAILED")), "{result}");
     peer.end();
     let counted = r#"ringer_dial_refused_total{code="DIAL_PREFIX_REFUSED",trunk="near"} 1"#;
     let page = figures(&house).await;
@@ -133,8 +166,8 @@ async fn a_number_that_the_owner_of_an_agent_tells_is_limited_too() {
         house.queue(json!({ "dynamic_sip_webhook_url": owner.url("/where") }), json!({}), &[json!({})]).await;
     house.events(&ids[0]).await;
     let result = house.result(&ids[0]).await;
-    let told = (&result["status"], &result["error_code"]);
-    assert_eq!(told, (&json!("NO_CONNECTION"), &json!("DIAL_PREFIX_REFUSED")), "{result}");
+    let outcome = (&result["status"], &result["error_code"]);
+    assert_eq!(outcome, (&json!("NO_CONNECTION"), &json!("DIAL_PREFIX_REFUSED")), "{result}");
     assert_eq!(peer.log(), "", "nothing was sent");
     house.stop().await;
 }

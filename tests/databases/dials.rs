@@ -14,9 +14,14 @@ use crate::store::dials::{RACERS, limits_of_each, race, with_trunks};
 /// Moment at which the clock stands: 2026-01-05T09:00:30Z.
 const START_MS: i64 = 1_767_603_630_000;
 
-#[test]
-fn two_engines_that_dial_at_once_exceed_no_limit() {
-    beside_a_server(share_limits);
+/// Many dials wait for each other, each for so many seconds at most.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn two_engines_that_dial_at_once_exceed_no_limit() {
+        beside_a_server(share_limits);
+    }
 }
 
 async fn share_limits(location: Location) {

@@ -43,7 +43,7 @@ async fn house(location: &Location, clock: &Clock) -> House {
 }
 
 /// Runs a test beside a database server, which ends with the thread that has started it.
-pub(super) fn beside_a_server<Done: Future<Output = ()>>(test: impl FnOnce(Location) -> Done) {
+pub(crate) fn beside_a_server<Done: Future<Output = ()>>(test: impl FnOnce(Location) -> Done) {
     let server = Server::start(false);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime starts").block_on(async { test(schema_on(&server.url()).await).await });
@@ -107,8 +107,8 @@ async fn share_database(location: Location) {
     assert_eq!(placed(&first) + placed(&second), ids.len() + 1);
 
     let seen = receiver.requests();
-    let told: BTreeSet<&[u8]> = seen.iter().map(|one| one.headers["x-svc-event-id"].as_bytes()).collect();
-    assert_eq!((seen.len(), told.len()), (2 * ids.len() + 2, 2 * ids.len() + 2), "each event is told once");
+    let event_ids: BTreeSet<&[u8]> = seen.iter().map(|one| one.headers["x-svc-event-id"].as_bytes()).collect();
+    assert_eq!((seen.len(), event_ids.len()), (2 * ids.len() + 2, 2 * ids.len() + 2), "each event is told once");
     peer.end();
     tokio::join!(first.stop(), second.stop());
 }

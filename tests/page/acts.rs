@@ -36,6 +36,22 @@ async fn runs_are_filtered_started_cancelled_and_exported_in_the_page() {
     a_run_is_exported(&browser, &base).await;
     an_address_is_called(&browser, &base).await;
     a_run_is_cancelled(&browser, &base).await;
+    a_line_is_tested(&browser, &base).await;
+}
+
+/// Checks that the steps of a test stand in the view of the agent, in words, and that no run comes of it.
+async fn a_line_is_tested(browser: &Browser, base: &str) {
+    let runs = ask_json(base, KEY, "/v1/simulation-runs").await["simulation_runs"].as_array().expect("a list").len();
+    show(browser, base, "/agents/1", "button.line-test").await;
+    let tested = "document.querySelector('button.line-test').click();
+        const table = () => document.querySelector('[aria-label=\"Steps of the test\"]');
+        await ready(table);
+        const rows = [...table().querySelectorAll('tbody tr')].map((row) => row.cells[0].textContent + ' ' + row.cells[1].textContent);
+        return [rows.slice(0, 3), table().previousSibling.textContent.startsWith('The line')];";
+    let steps = ["The settings are complete yes", "The address is found yes", "The agent is connected to yes"];
+    assert_eq!(script(browser, tested).await, json!([steps, true]));
+    let after = ask_json(base, KEY, "/v1/simulation-runs").await["simulation_runs"].as_array().expect("a list").len();
+    assert_eq!(after, runs, "nothing is kept");
 }
 
 /// Choices stand in the address, and come from it; where nothing is like this, that is said.

@@ -26,7 +26,7 @@ const FLAGS: [&str; 11] = [
 ];
 
 /// A browser with one page. Both processes are killed with the test.
-pub struct Browser {
+pub(crate) struct Browser {
     _driver: Program,
     session: String,
     client: reqwest::Client,
@@ -34,12 +34,12 @@ pub struct Browser {
 }
 
 impl Browser {
-    pub async fn start() -> Browser {
+    pub(crate) async fn start() -> Browser {
         Browser::with(&[]).await
     }
 
     /// Returns the same with more flags.
-    pub async fn with(more: &[&str]) -> Browser {
+    pub(crate) async fn with(more: &[&str]) -> Browser {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let mut command = Command::new("chromedriver");
         command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -61,7 +61,7 @@ impl Browser {
         Browser { _driver: driver, session: format!("{sessions}/{id}"), client, _folder: folder }
     }
 
-    pub async fn tell(&self, command: &str, body: Value) -> Value {
+    pub(crate) async fn tell(&self, command: &str, body: Value) -> Value {
         let request = self.client.post(format!("{}/{command}", self.session)).json(&body).send();
         let answer = timeout(PATIENCE, request).await.expect("it answers in time").expect("it answers");
         let answer: Value = answer.json().await.expect("it answers with JSON");
@@ -70,17 +70,17 @@ impl Browser {
     }
 
     /// Runs a script of the page, and returns its value once its promise is kept.
-    pub async fn run(&self, script: &str) -> Value {
+    pub(crate) async fn run(&self, script: &str) -> Value {
         self.tell("execute/sync", json!({ "script": script, "args": [] })).await
     }
 
     /// Opens an address in the page.
-    pub async fn open(&self, url: &str) {
+    pub(crate) async fn open(&self, url: &str) {
         self.tell("url", json!({ "url": url })).await;
     }
 
     /// Sets the width of the page, and whether the system is dark.
-    pub async fn look(&self, width: u32, dark: bool) {
+    pub(crate) async fn look(&self, width: u32, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         for (command, parameters) in [
             (
@@ -97,7 +97,7 @@ impl Browser {
     }
 
     /// Waits until an expression of the page holds, and returns its value.
-    pub async fn until(&self, what: &str, expression: &str) -> Value {
+    pub(crate) async fn until(&self, what: &str, expression: &str) -> Value {
         let script = format!(
             "for (const end = performance.now() + {}; performance.now() < end;) {{
                  const found = (() => {expression})();

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The checker of accessibility, in the folder of the tools.
-pub const AXE: &str = "node_modules/axe-core/axe.min.js";
+pub(crate) const AXE: &str = "node_modules/axe-core/axe.min.js";
 
 /// Returns the folder of the tools: `page-tools` in the target folder.
-pub fn tools() -> PathBuf {
+pub(crate) fn tools() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_ringer"));
     program.ancestors().nth(2).expect("the target folder").join("page-tools")
 }

@@ -1,10 +1,16 @@
 //! Each view with the data of a run: both widths, both schemes; a dot leads to its answer; wrong keys are said.
 
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use tokio::time::{interval, timeout};
 
 use super::browser::Browser;
-use super::{ask_json, looks_right, queue_run, run_over, with_key};
-use crate::program::{KEY, Program, up};
+use super::{ask_json, looks_right, queue_run, run_over, send_json, with_key};
+use crate::api::call_logs::stereo;
+use crate::program::{KEY, PATIENCE, Program, up};
 
 #[tokio::test]
 async fn each_view_is_right_and_a_dot_leads_to_its_answer() {
@@ -26,6 +32,7 @@ async fn each_view_is_right_and_a_dot_leads_to_its_answer() {
         browser.until(path, &format!("document.querySelector('main {shown}')")).await;
         looks_right(&browser, path).await;
     }
+    recognized_words_are_shown(&browser, &base).await;
     // A dot of the run leads to the answer that it stands for.
     browser.open(&format!("{base}/runs/1")).await;
     browser.until("dots", "document.querySelector('svg.dots a')").await;
@@ -39,6 +46,38 @@ async fn each_view_is_right_and_a_dot_leads_to_its_answer() {
     let ms = |name: &str| first[name].as_f64().expect("a position") / 16.0;
     assert_eq!(lit, format!("{}-{}", ms("latency_from_sample"), ms("from_sample")));
     wrong_keys_and_lost_servers_are_said(&browser, engine).await;
+}
+
+/// Checks that a call with a real person is in the list of its agent, and shows the speech that was recognized.
+async fn recognized_words_are_shown(browser: &Browser, base: &str) {
+    let recording = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
+    let call = json!({
+        "agent_id": "1", "start_time_utc": "2026-01-05T08:00:00Z", "multichannel": true, "recording_base64": recording,
+        "participants": [{ "role": "AGENT", "spoke_first": true }, { "role": "USER" }],
+    });
+    let id = send_json(base, "/v1/evaluate-call", call).await["call_id"].as_str().expect("an id").to_owned();
+    let over = async || {
+        let log = ask_json(base, KEY, &format!("/v1/retrieve-call-log/{id}")).await["call_log"].clone();
+        ["COMPLETED", "INCOMPLETED"].iter().any(|status| log["status"] == *status).then_some(log)
+    };
+    let mut looks = interval(Duration::from_millis(100));
+    // It is heard only while nothing else wants the processor.
+    let log = timeout(4 * PATIENCE, async {
+        loop {
+            looks.tick().await;
+            if let Some(log) = over().await {
+                return log;
+            }
+        }
+    });
+    let log = log.await.expect("it is judged in time");
+    let stretches = log["recognized"].as_array().expect("it was transcribed").len();
+    browser.open(&format!("{base}/agents/1")).await;
+    browser.until("the call", &format!("document.querySelector('a[href=\"/calls/{id}\"]')")).await;
+    browser.run(&format!("document.querySelector('a[href=\"/calls/{id}\"]').click(); return 1")).await;
+    let rows = "document.querySelector('#s-recognized-words') && document.querySelectorAll('main section:first-of-type tbody tr').length";
+    assert_eq!(browser.until("the words", rows).await, json!(stretches));
+    looks_right(browser, "a call with a real person").await;
 }
 
 /// Checks that a key that is not valid and a server that is gone are said plainly.

@@ -28,7 +28,7 @@ impl Peer {
     /// Starts Kamailio, which records its route and sends each new call on to `target`. It listens over UDP and TCP at
     /// [`Peer::sip`], and over TLS at the port after it, with the certificates of `folder` (as of
     /// [`super::Softphone`]). `demands`: it wants a certificate of the other side of TLS.
-    pub fn proxy(target: &str, certificates: &Path, demands: bool) -> Peer {
+    pub(crate) fn proxy(target: &str, certificates: &Path, demands: bool) -> Peer {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let port = free_ports();
         let path = |name: &str| folder.path().join(name).display().to_string();

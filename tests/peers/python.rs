@@ -13,7 +13,7 @@ use crate::program::{PATIENCE, Program, client};
 
 /// Returns the command of a script of `tests/python`; its input is a pipe, with which it ends. It goes before other
 /// programs where that is allowed: an interpreter that waits for a core sends its audio late.
-pub fn python(script: &str, args: &[&str]) -> Command {
+pub(crate) fn python(script: &str, args: &[&str]) -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new("nice");
     command.args(["-n", "-5"]).arg(root.join(".venv/bin/python"));
@@ -25,7 +25,7 @@ pub fn python(script: &str, args: &[&str]) -> Command {
 }
 
 /// A server in Python that runs.
-pub struct PythonServer {
+pub(crate) struct PythonServer {
     _program: Program,
     /// Address with a scheme and no path.
     pub base: String,
@@ -34,7 +34,7 @@ pub struct PythonServer {
 
 impl PythonServer {
     /// Starts a script that prints an address of `scheme`.
-    pub async fn start(script: &str, args: &[&str], scheme: &str) -> PythonServer {
+    pub(crate) async fn start(script: &str, args: &[&str], scheme: &str) -> PythonServer {
         let mut program = Program::start(&mut python(script, args));
         let base = program.address(scheme).await;
         PythonServer { _program: program, base, client: client() }
@@ -45,26 +45,26 @@ impl PythonServer {
     }
 
     /// Returns what it has seen.
-    pub async fn look(&self) -> Value {
+    pub(crate) async fn look(&self) -> Value {
         let answer = self.client.get(self.http("/seen")).send();
         let answer = timeout(PATIENCE, answer).await.expect("in time").expect("it answers");
         answer.json().await.expect("it is JSON")
     }
 
     /// Tells it to do something.
-    pub async fn post(&self, path: &str) {
+    pub(crate) async fn post(&self, path: &str) {
         self.tell(path, Value::Null).await;
     }
 
     /// Tells it to do something with this.
-    pub async fn tell(&self, path: &str, body: Value) {
+    pub(crate) async fn tell(&self, path: &str, body: Value) {
         let answer = self.client.post(self.http(path)).json(&body).send();
         let answer = timeout(PATIENCE, answer).await.expect("in time").expect("it answers");
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
     }
 
     /// Waits until what it has seen is as wanted.
-    pub async fn sees(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn sees(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut looks = tokio::time::interval(Duration::from_millis(100));
         let mut last = Value::Null;
         let waited = timeout(PATIENCE, async {

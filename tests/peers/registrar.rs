@@ -10,11 +10,11 @@ use super::kamailio::tls;
 use super::{Peer, free_ports, listens, with_limit};
 
 /// User that may register and call.
-pub const USER: &str = "ringer";
+pub(crate) const USER: &str = "ringer";
 /// Password that belongs to [`USER`].
-pub const PASSWORD: &str = "let-me-in";
+pub(crate) const PASSWORD: &str = "let-me-in";
 /// Number that is delivered to whoever is registered as [`USER`].
-pub const OWN_NUMBER: &str = "+15550001111";
+pub(crate) const OWN_NUMBER: &str = "+15550001111";
 
 /// Answers that the numbers `+15550000CODE` get.
 const REFUSED: [u16; 6] = [403, 404, 484, 486, 503, 604];
@@ -66,11 +66,11 @@ request_route {
         sl_send_reply("200", "OK");
         exit;
     }
-    if (!is_method("INVITE")) {
+    if (!is_method("INVITE|MESSAGE")) {
         sl_send_reply("405", "Method Not Allowed");
         exit;
     }
-    xlog("L_ERR", "seen: INVITE $rU from $fU route $hdr(Route)\n");
+    xlog("L_ERR", "seen: $rm $rU from $fU route $hdr(Route)\n");
     switch ($rU) {
         case "@OWN@":
             record_route();
@@ -111,7 +111,7 @@ onreply_route[AROUND_NAT] {
 "#;
 
 /// A registrar to start.
-pub struct Registrar<'a> {
+pub(crate) struct Registrar<'a> {
     /// Hash of its digest: `MD5` or `SHA-256`.
     pub algorithm: &'static str,
     /// Host that it listens at.
@@ -128,7 +128,7 @@ pub struct Registrar<'a> {
 }
 
 impl Registrar<'_> {
-    pub fn new(algorithm: &'static str) -> Self {
+    pub(crate) fn new(algorithm: &'static str) -> Self {
         let host = IpAddr::from([127, 0, 0, 1]);
         Registrar {
             algorithm,
@@ -141,7 +141,7 @@ impl Registrar<'_> {
     }
 
     /// Starts it, and waits until it listens.
-    pub fn start(self) -> Peer {
+    pub(crate) fn start(self) -> Peer {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let port = self.port.unwrap_or_else(free_ports);
         let path = |name: &str| folder.path().join(name).display().to_string();

@@ -2,7 +2,8 @@
 
 It sends a tone of 880 Hz, measures the one that it hears, and answers messages; `POST /cut` makes its sockets deaf and mute.
 With `--yields` it speaks instead, 1.5 s after the caller began, until the caller has been loud for 200 ms; with `--cuts-in` it
-speaks for 3 s once the caller has been loud for a second. With `--slow-tool` it calls a tool that never has a result.
+speaks for 3 s once the caller has been loud for a second. With `--silent` it says nothing, with `--slow-tool` it calls a
+tool that never has a result, and with `--drops-channel` it closes its data channel and goes on.
 Prints its address, and ends with its input. Everything else that it says goes to stderr.
 """
 
@@ -29,7 +30,7 @@ logger.add(sys.stderr, level="WARNING")
 
 TAKES_PATCHES = "--no-patch" not in sys.argv
 SHORT_TONE = "--short-tone" in sys.argv
-YIELDS, CUTS_IN = "--yields" in sys.argv, "--cuts-in" in sys.argv
+YIELDS, CUTS_IN, SILENT = "--yields" in sys.argv, "--cuts-in" in sys.argv, "--silent" in sys.argv
 
 protocols, deaf = [], set()
 made, received = aioice.ice.StunProtocol.connection_made, aioice.ice.StunProtocol.datagram_received
@@ -77,7 +78,7 @@ async def connected(connection):
 
     @connection.event_handler("connected")
     async def on_connected(connection):
-        track = Speech() if YIELDS or CUTS_IN else Tone(1.5 if SHORT_TONE else None)
+        track = Speech() if YIELDS or CUTS_IN or SILENT else Tone(1.5 if SHORT_TONE else None)
         connection.replace_audio_track(track)
         on_loud = (lambda: take_turn(connection, track)) if YIELDS or CUTS_IN else lambda: None
         running.add(asyncio.create_task(listen(connection.audio_input_track(), seen, on_loud)))
@@ -98,6 +99,8 @@ async def connected(connection):
         if "--slow-tool" in sys.argv:
             say("llm-function-call-in-progress", {"tool_call_id": "2", "function_name": "book", "arguments": {"for": 2}})
         say("metrics", {"ttfb": [{"processor": "x", "value": 0.1}]})
+        if "--drops-channel" in sys.argv:
+            asyncio.get_running_loop().call_later(1, connection._data_channel.close)
 
     await connection.connect()
 

@@ -118,7 +118,7 @@ async fn the_official_library_reads_our_tokens() {
         job_metadata: json!({ "simulation_result_id": "17" }).to_string(),
         is_agent: false,
     };
-    let told = read_token(join_token(&key, &visit, Clock::Real.now_ms()).expose()).await;
+    let claims = read_token(join_token(&key, &visit, Clock::Real.now_ms()).expose()).await;
     let expect = json!({
         "identity": "dh-17",
         "name": "Zoë \"Z\"",
@@ -130,7 +130,7 @@ async fn the_official_library_reads_our_tokens() {
         "agents": [["desk", "{\"simulation_result_id\":\"17\"}"]],
         "lasts_s": 3600,
     });
-    assert_eq!(told, expect);
+    assert_eq!(claims, expect);
 }
 
 /// A run of one call to an agent in a room. Returns the id of its result, and the result.
@@ -226,9 +226,9 @@ async fn a_room_is_created_for_a_run_and_removed_after_it() {
     let job: Value = serde_json::from_str(create["agents"][0]["metadata"].as_str().expect("a text")).expect("JSON");
     assert_eq!(create["agents"][0]["agent_name"], "night");
     assert_eq!(job, json!({ "from": "human", "X-Simulation-Result-Id": id, "simulation_result_id": id }));
-    let told = read_token(token.strip_prefix("Bearer ").expect("a token")).await;
+    let claims = read_token(token.strip_prefix("Bearer ").expect("a token")).await;
     assert_eq!(
-        (&told["room"], &told["grants"]),
+        (&claims["room"], &claims["grants"]),
         (&json!(name), &json!({ "roomCreate": true, "roomAdmin": true, "room": name }))
     );
     assert_eq!(asked[1].1, json!({ "room": name }));
@@ -249,16 +249,16 @@ async fn what_becomes_of_rooms_that_cannot_be_opened() {
         let rooms = Rooms::start(status, answer).await;
         let why = format!("CreateRoom at the room server {}: {why}", rooms.place());
         let (_, result) = run(&house, json!({}), rooms.settings(), json!({}), json!({})).await;
-        let told = (&result["status"], &result["error_code"], &result["error_owner"], &result["error_message"]);
-        assert_eq!(told, (&json!("NO_CONNECTION"), &json!(code), &json!(owner), &json!(why)), "{result}");
+        let outcome = (&result["status"], &result["error_code"], &result["error_owner"], &result["error_message"]);
+        assert_eq!(outcome, (&json!("NO_CONNECTION"), &json!(code), &json!(owner), &json!(why)), "{result}");
         let methods: Vec<String> = rooms.requests().into_iter().map(|(method, ..)| method).collect();
         assert_eq!(methods, ["CreateRoom"], "nothing is there to be removed");
     }
     let (_, result) = run(&house, json!({}), json!({ "P1_api_secret": null }), json!({}), json!({})).await;
-    let told = (&result["status"], &result["error_code"], &result["error_owner"], &result["error_message"]);
+    let stored = (&result["status"], &result["error_code"], &result["error_owner"], &result["error_message"]);
     let why = "P1_api_secret or P1_token_webhook_url is not set";
     let expect = (&json!("NO_CONNECTION"), &json!("MISSING_P1_INTEGRATION"), &json!("agent_owner"), &json!(why));
-    assert_eq!(told, expect, "{result}");
+    assert_eq!(stored, expect, "{result}");
     let (status, _) = house.ask("PATCH", "/v1/integrations", json!({ "P1_url": "rooms.example" })).await;
     assert_eq!(status, 400);
     house.stop().await;
@@ -273,9 +273,9 @@ async fn the_owner_of_an_agent_hands_out_tokens() {
     };
     let rooms = Rooms::start(403, "").await;
     let (_, result) = run(&house, agent(&rooms), json!({}), json!({}), json!({})).await;
-    let told = (&result["error_code"], &result["error_owner"], &result["error_message"]);
+    let outcome = (&result["error_code"], &result["error_owner"], &result["error_message"]);
     let why = "P1_token_webhook_url: it answered 403";
-    assert_eq!(told, (&json!("P1_SESSION_SETUP_FAILED"), &json!("provider"), &json!(why)), "{result}");
+    assert_eq!(outcome, (&json!("P1_SESSION_SETUP_FAILED"), &json!("provider"), &json!(why)), "{result}");
     // The room server that it names refuses the token.
     let other = Rooms::start(200, "{}").await;
     let answer = json!({ "server_url": other.base.replace("http", "ws"), "participant_token": "a.b.c" }).to_string();
@@ -283,10 +283,10 @@ async fn the_owner_of_an_agent_hands_out_tokens() {
     let (id, result) = run(&house, agent(&rooms), json!({}), json!({ "name": "Ada" }), json!({})).await;
     assert_eq!(result["status"], "NO_CONNECTION", "{result}");
     let why = format!("the room server at {} refuses the token (401", other.place());
-    let told = result["error_message"].as_str().unwrap_or_default();
+    let message = result["error_message"].as_str().unwrap_or_default();
     let question = "is the token of P1_token_webhook_url (of a suite: RINGER_ROOM_TOKEN, or RINGER_ROOM_KEY and \
                     RINGER_ROOM_SECRET) one of this server?";
-    assert!(told.contains(&why) && told.ends_with(question), "{told}");
+    assert!(message.contains(&why) && message.ends_with(question), "{message}");
     let asked = rooms.requests();
     let [(_, body, authorization)] = &asked[..] else { panic!("{asked:?}") };
     let known = (authorization.as_str(), &body["participant_identity"], &body["participant_name"]);
@@ -311,12 +311,12 @@ async fn the_program_opens_a_room_of_its_own() {
         async move { timeout(PATIENCE, command.output()).await.expect("in time").expect("it was built") }
     };
     let output = call(&["--agent-name", "desk", "--metadata", r#"{"a":1}"#], true).await;
-    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.status.code(), Some(4), "{told}");
-    assert!(!told.contains(SECRET), "{told}");
+    let printed = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(4), "{printed}");
+    assert!(!printed.contains(SECRET), "{printed}");
     let asked = rooms.until_removed().await;
     let methods: Vec<&str> = asked.iter().map(|(method, ..)| method.as_str()).collect();
-    assert_eq!(methods, ["CreateRoom", "DeleteRoom"], "{told}");
+    assert_eq!(methods, ["CreateRoom", "DeleteRoom"], "{printed}");
     let agents = json!([{ "agent_name": "desk", "metadata": r#"{"a":1}"# }]);
     assert_eq!((&asked[0].1["metadata"], &asked[0].1["agents"]), (&json!(r#"{"a":1}"#), &agents));
     for (args, with_key, why) in [
@@ -324,18 +324,18 @@ async fn the_program_opens_a_room_of_its_own() {
         (&["--metadata", "[]"], true, "it is no JSON object"),
     ] {
         let output = call(args, with_key).await;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && told.contains(why), "{told}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && printed.contains(why), "{printed}");
     }
     let refusing = Rooms::start(401, r#"{"code":"unauthenticated"}"#).await;
     let mut command = ringer(&["call", &format!("room:{}", refusing.base), "--json"]);
     command.env("RINGER_ROOM_KEY", KEY).env("RINGER_ROOM_SECRET", SECRET).stderr(Stdio::piped());
     let output = timeout(PATIENCE, command.output()).await.expect("in time").expect("it was built");
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let question = "are RINGER_ROOM_KEY and RINGER_ROOM_SECRET those of this server?";
     let refused = "it answered 401 (unauthenticated)";
     let why = format!("CreateRoom at the room server {}: {refused}: {question}", refusing.place());
-    assert!(told.contains(&why), "{told}");
+    assert!(printed.contains(&why), "{printed}");
 }
 
 /// A program that is told to end while its room is being created removes it, whether the room server answers by then or

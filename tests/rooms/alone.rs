@@ -2,4 +2,4 @@
 
 mod figures;
 mod greeting;
-pub mod setup;
+pub(super) mod setup;

@@ -25,10 +25,10 @@ use super::phone::{PATIENCE, Phone, loopback};
 use super::pipelines::{Call, poster, target};
 use super::relay::{Relay, without_candidates};
 
-pub type Answering = Arc<dyn Fn(Method, Value) -> BoxFuture<'static, (u16, String)> + Send + Sync>;
+pub(super) type Answering = Arc<dyn Fn(Method, Value) -> BoxFuture<'static, (u16, String)> + Send + Sync>;
 
 /// Returns a server that answers every request so; it ends with the test.
-pub async fn serve(answering: Answering) -> String {
+pub(super) async fn serve(answering: Answering) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
     let base = format!("http://{}", listener.local_addr().expect("it is bound"));
     let app = Router::new().fallback(move |request: Request<Body>| {
@@ -88,7 +88,7 @@ async fn open_at(answering: Answering, start: bool) -> (Result<Pipeline, Pipelin
     (done, asked.load(Ordering::Relaxed))
 }
 
-pub fn fixed_answer(status: u16, text: impl Into<String>) -> Answering {
+pub(super) fn fixed_answer(status: u16, text: impl Into<String>) -> Answering {
     let text = text.into();
     Arc::new(move |_, _| {
         let text = text.clone();
@@ -97,7 +97,7 @@ pub fn fixed_answer(status: u16, text: impl Into<String>) -> Answering {
 }
 
 /// Returns the answer of a real peer, changed.
-pub fn changed_answer(change: impl Fn(String) -> String + Send + Sync + 'static) -> Answering {
+pub(super) fn changed_answer(change: impl Fn(String) -> String + Send + Sync + 'static) -> Answering {
     let change = Arc::new(change);
     Arc::new(move |method, body| {
         let change = change.clone();
@@ -129,7 +129,7 @@ fn nowhere() -> Answering {
     })
 }
 
-pub fn with_lines(sdp: &str, count: usize, first: bool, address: &str) -> String {
+pub(super) fn with_lines(sdp: &str, count: usize, first: bool, address: &str) -> String {
     let lines: String = (0..count).map(|n| format!("a=candidate:{n} 1 udp 5 {address} 9 typ host\r\n")).collect();
     let at = if first { sdp.find("a=candidate:").expect("a candidate") } else { sdp.len() };
     format!("{}{lines}{}", &sdp[..at], &sdp[at..])

@@ -15,10 +15,10 @@ use crate::peers::python::PythonServer;
 /// Tone that the pipelines send.
 const THEIRS_HZ: f64 = 880.0;
 
-pub const INTENT: &str = "Hello, I would like to book a table for two people tomorrow at eight in the evening.";
+pub(super) const INTENT: &str = "Hello, I would like to book a table for two people tomorrow at eight in the evening.";
 
 /// Returns a call that begins by itself and presses a key.
-pub fn placement(stage: &Stage, base: &str, max_ms: u32) -> Placement {
+pub(super) fn placement(stage: &Stage, base: &str, max_ms: u32) -> Placement {
     let mut placement = stage.placement("", INTENT);
     let peers = PeerTerms { bind: vec![[127, 0, 0, 1].into()], ..PeerTerms::default() };
     placement.destination =
@@ -36,24 +36,24 @@ async fn call(stage: &Stage, server: &PythonServer, max_ms: u32) -> (CallReport,
     let mut placement = placement(stage, &server.base, max_ms);
     placement.folder = Some(folder.path().to_owned());
     placement.captured = true;
-    (stage.call(placement).await.expect("there is room"), folder)
+    (stage.call(placement).await.expect("a place is free"), folder)
 }
 
 /// The best share of the pipeline's tone in half a second of the agent's channel, and the loudest sample of the
 /// caller's.
-pub fn tone_and_peak(report: &CallReport) -> (f64, i16) {
+pub(super) fn tone_and_peak(report: &CallReport) -> (f64, i16) {
     let [own, agent] = channels(report.recording.as_ref().expect("it was recorded"));
     let best = agent.chunks(8000).map(|part| share(part, THEIRS_HZ)).fold(0.0, f64::max);
     (best, own.into_iter().max().unwrap_or_default())
 }
 
-pub fn channel_events(report: &CallReport) -> Vec<&ChannelEvent> {
-    let told = report.timeline.iter().map(|entry| &entry.what);
-    told.filter_map(|what| if let EventKind::Channel(told) = what { Some(&**told) } else { None }).collect()
+pub(super) fn channel_events(report: &CallReport) -> Vec<&ChannelEvent> {
+    let events = report.timeline.iter().map(|entry| &entry.what);
+    events.filter_map(|what| if let EventKind::Channel(events) = what { Some(&**events) } else { None }).collect()
 }
 
-pub fn has(report: &CallReport, name: &str) -> bool {
-    channel_events(report).iter().any(|told| matches!(told, ChannelEvent::Other { name: known, .. } if known == name))
+pub(super) fn has(report: &CallReport, name: &str) -> bool {
+    channel_events(report).iter().any(|event| matches!(event, ChannelEvent::Other { name: known, .. } if known == name))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +104,7 @@ async fn a_call_to_a_pipeline_is_recorded_told_and_measured() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_of_a_tool_without_a_result_is_kept() {
     let (bot, stage) = (bot(&["--slow-tool"]).await, Stage::new().await);
-    let report = stage.call(placement(&stage, &bot.base, 4000)).await.expect("there is room");
+    let report = stage.call(placement(&stage, &bot.base, 4000)).await.expect("a place is free");
     let events = names(&report).join(" ");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration), "{events}");
     let tools = report.timeline.iter().filter_map(|entry| match &entry.what {
@@ -159,7 +159,7 @@ async fn a_call_goes_on_over_another_connection_once() {
     // Keys before the connection is lost, and long after.
     placement.spec.extension = Some(format!("5{}{}", ",".repeat(14), "5,".repeat(15)));
     let (report, ()) = tokio::join!(stage.call(placement), cuts);
-    let report = report.expect("there is room");
+    let report = report.expect("a place is free");
     let events = names(&report).join(" ");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::ConnectionLost), "{events}");
     let remote = report.ending.remote.as_ref().expect("it was lost");
@@ -176,27 +176,11 @@ async fn a_call_goes_on_over_another_connection_once() {
 async fn a_call_that_is_refused_never_begins() {
     let base = serve(fixed_answer(404, "")).await;
     let stage = Stage::new().await;
-    let report = stage.call(placement(&stage, &base, 9000)).await.expect("there is room");
+    let report = stage.call(placement(&stage, &base, 9000)).await.expect("a place is free");
     assert_eq!((report.ending.connected, report.ending.reason), (false, EndReason::Rejected));
     let remote = report.ending.remote.expect("it was refused");
     assert_eq!(remote.text, "offer to the pipeline: it answered 404");
     assert_eq!(report.timeline.iter().filter(|entry| entry.name() == "call.dialing").count(), 1);
-    stage.engine.stop().await;
-}
-
-/// The other side floods the data channel: the call goes on, and its result says so.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_messages_is_told_and_does_no_harm() {
-    let peer = PythonServer::start("peer.py", &["--flood"], "http://").await;
-    let stage = Stage::new().await;
-    let (report, _folder) = call(&stage, &peer, 6000).await;
-    let events = names(&report);
-    assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration), "{events:?}");
-    assert!(report.timeline.len() < 6000, "{}", report.timeline.len());
-    let warned = |part: &str| report.warnings.iter().any(|warning| warning.contains(part));
-    assert!(warned("the agent's data channel brings more messages than are read"), "{:?}", report.warnings);
-    let (tone, loudest) = tone_and_peak(&report);
-    assert!(tone > 0.8 && loudest > 1000, "{tone} {loudest}: {:?}", report.warnings);
     stage.engine.stop().await;
 }
 
@@ -209,7 +193,7 @@ async fn candidates_that_are_not_used_are_not_told_of_a_call_that_is_up() {
     }))
     .await;
     let stage = Stage::new().await;
-    let report = stage.call(placement(&stage, &base, 1500)).await.expect("there is room");
+    let report = stage.call(placement(&stage, &base, 1500)).await.expect("a place is free");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration));
     assert!(!report.warnings.iter().any(|warning| warning.contains("candidate")), "{:?}", report.warnings);
     stage.engine.stop().await;
@@ -222,9 +206,30 @@ async fn a_pipeline_at_an_address_that_is_not_allowed_is_not_asked() {
     let stage = Stage::new().await;
     let mut placement = placement(&stage, &base, 1500);
     placement.destination.set_guard(Guard::new(false));
-    let report = stage.call(placement).await.expect("there is room");
+    let report = stage.call(placement).await.expect("a place is free");
     let remote = report.ending.remote.expect("it was refused");
     assert_eq!((report.ending.connected, remote.pipeline_code()), (false, Some("pipeline_connect")));
     assert!(remote.text.contains("not allowed"), "{}", remote.text);
     stage.engine.stop().await;
+}
+
+/// Tests of what is heard while a peer floods this side.
+mod alone {
+    use super::*;
+
+    /// The other side floods the data channel: the call goes on, and its result says so.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_flood_of_messages_is_told_and_does_no_harm() {
+        let peer = PythonServer::start("peer.py", &["--flood"], "http://").await;
+        let stage = Stage::new().await;
+        let (report, _folder) = call(&stage, &peer, 6000).await;
+        let events = names(&report);
+        assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration), "{events:?}");
+        assert!(report.timeline.len() < 6000, "{}", report.timeline.len());
+        let warned = |part: &str| report.warnings.iter().any(|warning| warning.contains(part));
+        assert!(warned("the agent's data channel brings more messages than are read"), "{:?}", report.warnings);
+        let (tone, loudest) = tone_and_peak(&report);
+        assert!(tone > 0.8 && loudest > 1000, "{tone} {loudest}: {:?}", report.warnings);
+        stage.engine.stop().await;
+    }
 }

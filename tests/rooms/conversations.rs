@@ -18,10 +18,10 @@ use crate::calls::stage::{Stage, channels, names};
 const INTENT: &str = "Hello, I would like to book a table for two people tomorrow at eight in the evening.";
 
 /// Speech of the agent, 20 s.
-pub const SPEECH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/audio/speech.ul");
+pub(crate) const SPEECH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/audio/speech.ul");
 
 /// A call to the room.
-pub fn placement(stage: &Stage, server: &RoomServer, max_ms: u32) -> Placement {
+pub(crate) fn placement(stage: &Stage, server: &RoomServer, max_ms: u32) -> Placement {
     let mut placement = stage.placement("", INTENT);
     let target = RoomTarget {
         server_url: server.url.clone(),
@@ -37,8 +37,8 @@ pub fn placement(stage: &Stage, server: &RoomServer, max_ms: u32) -> Placement {
 }
 
 fn channel_events(report: &CallReport) -> Vec<&ChannelEvent> {
-    let told = report.timeline.iter().map(|entry| &entry.what);
-    told.filter_map(|what| if let EventKind::Channel(told) = what { Some(&**told) } else { None }).collect()
+    let events = report.timeline.iter().map(|entry| &entry.what);
+    events.filter_map(|what| if let EventKind::Channel(events) = what { Some(&**events) } else { None }).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +51,7 @@ async fn a_call_to_a_room_is_recorded_told_and_measured() {
     placement.captured = true;
     placement.spec.extension = Some("5".to_owned());
     placement.spec.opening = Opening::Say(INTENT.to_owned());
-    let told = async {
+    let telling = async {
         agent.sees(|seen| seen["digits"] == json!(["5"])).await;
         let call = json!({ "name": "book", "parameters": { "n": 2 }, "output": "ok", "start_offset_ms": 40 });
         agent.tell("/data", json!({ "text": call.to_string(), "topic": "tools" })).await;
@@ -60,8 +60,8 @@ async fn a_call_to_a_room_is_recorded_told_and_measured() {
         agent.tell("/digit", json!({ "code": 9, "digit": "9" })).await;
         agent.tell("/attributes", json!({ "lk.agent.state": "speaking" })).await;
     };
-    let (report, ()) = tokio::join!(stage.call(placement), told);
-    let report = report.expect("there is room");
+    let (report, ()) = tokio::join!(stage.call(placement), telling);
+    let report = report.expect("a place is free");
     let events = names(&report).join(" ");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration), "{events}");
     assert_eq!(report.peer.transport(), "WebRTC, UDP/TLS/RTP/SAVPF");
@@ -77,10 +77,10 @@ async fn a_call_to_a_room_is_recorded_told_and_measured() {
     assert!(seen["loud"].as_u64() > Some(50), "the caller is heard: {seen}");
     assert!(seen["key"].as_f64() > Some(0.8), "the tones of the key are heard: {seen}");
     // What the room told.
-    let told = channel_events(&report);
-    assert!(told.contains(&&ChannelEvent::Reported { text: "Good day.".into() }), "{told:?}");
+    let found = channel_events(&report);
+    assert!(found.contains(&&ChannelEvent::Reported { text: "Good day.".into() }), "{found:?}");
     let state = ChannelEvent::Other { name: "agent_state".into(), data: json!({ "state": "speaking" }) };
-    assert!(told.contains(&&state), "{told:?}");
+    assert!(found.contains(&&state), "{found:?}");
     let tools: Vec<(Value, i64)> = report
         .timeline
         .iter()
@@ -124,7 +124,7 @@ async fn a_caller_in_a_room_gives_way() {
         agent.post("/leave").await;
     };
     let (report, ()) = tokio::join!(stage.call(first), cut_in);
-    let report = report.expect("there is room");
+    let report = report.expect("a place is free");
     let cut =
         report.timeline.iter().any(|entry| matches!(entry.what, EventKind::SpeechEnded { interrupted: true, .. }));
     assert!(cut, "{:?}", names(&report));
@@ -150,7 +150,7 @@ async fn an_agent_in_a_room_gives_way() {
         agent.post("/leave").await;
     };
     let (report, ()) = tokio::join!(stage.call(call), answer);
-    let report = report.expect("there is room");
+    let report = report.expect("a place is free");
     let events = names(&report).join(" ");
     let stops: Vec<Option<i64>> = super::barge_in::stops(&report, "dh");
     assert!(matches!(stops[..], [Some(stop)] if (0..=900).contains(&stop)), "{stops:?}: {events}");
@@ -164,7 +164,7 @@ async fn a_room_at_an_address_that_is_not_allowed_is_not_joined() {
     let (server, stage) = (RoomServer::start().await, Stage::new().await);
     let mut placement = placement(&stage, &server, 1500);
     placement.destination.set_guard(Guard::new(false));
-    let report = stage.call(placement).await.expect("there is room");
+    let report = stage.call(placement).await.expect("a place is free");
     let remote = report.ending.remote.expect("it was refused");
     assert_eq!((report.ending.connected, remote.pipeline_code()), (false, Some("room_connect")));
     let words = "join of the room: the address of the room server points to a host that is not allowed";

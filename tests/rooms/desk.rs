@@ -114,7 +114,7 @@ async fn flags_of_rooms_that_cannot_be_are_refused() {
         let mut command = ringer(&["load"]);
         command.args(flags).envs(variables.iter().copied()).stderr(Stdio::piped());
         let output = timeout(PATIENCE, command.output()).await.expect("in time").expect("it was built");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(1) && told.contains(why), "{told}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && printed.contains(why), "{printed}");
     }
 }

@@ -57,7 +57,7 @@ async fn hear_from_the_first_packet(behaviour: Behaviour) {
     let call = async {
         // It is up with its first packets.
         server.wait_track().await;
-        stage.call(placement).await.expect("there is room")
+        stage.call(placement).await.expect("a place is free")
     };
     let report = tokio::select! {
         report = call => report,

@@ -129,6 +129,6 @@ async fn calls_at_once_are_measured_in_it() {
     assert_eq!((&figures["connected"], &figures["failed"]), (&3.into(), &0.into()), "{figures}");
     assert!(figures["far_side"]["received"].as_u64() > Some(200), "{figures}");
     let output = load.child.wait_with_output().await.expect("it is our child");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && !told.contains("was not removed"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && !printed.contains("was not removed"), "{printed}");
 }

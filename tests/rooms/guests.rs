@@ -41,19 +41,19 @@ fn target(url: &str) -> RoomTarget {
 }
 
 /// Returns the way into the room of this name.
-pub fn target_in(room: &str, url: &str) -> RoomTarget {
+pub(super) fn target_in(room: &str, url: &str) -> RoomTarget {
     let token = Secret::new(token_for(room, OWN, Duration::from_secs(600)));
     RoomTarget { server_url: url.to_owned(), token, tool_topic: Some("tools".to_owned()), agent_name: None }
 }
 
 /// Returns the way into the room for a participant of this identity.
-pub fn target_as(identity: &str, url: &str) -> RoomTarget {
+pub(super) fn target_as(identity: &str, url: &str) -> RoomTarget {
     let token = Secret::new(token(identity, Duration::from_secs(600)));
     RoomTarget { server_url: url.to_owned(), token, tool_topic: None, agent_name: None }
 }
 
 /// A call that runs in a task of its own, its news and its phone.
-pub struct Guest {
+pub(super) struct Guest {
     phone: Phone,
     pub joined: Joined,
     pub orders: mpsc::Sender<Order>,
@@ -85,11 +85,11 @@ async fn open_with(target: RoomTarget, settings: PeerSettings, patience: Patienc
 }
 
 impl Guest {
-    pub async fn join(server: &RoomServer) -> Guest {
+    pub(super) async fn join(server: &RoomServer) -> Guest {
         Guest::join_at(target(&server.url)).await
     }
 
-    pub async fn join_at(target: RoomTarget) -> Guest {
+    pub(super) async fn join_at(target: RoomTarget) -> Guest {
         let opened = open(target, patient()).await;
         let Opened { mut call, orders, mut to_do, tell, news } = opened.unwrap_or_else(|end| panic!("{end:?}"));
         let joined = call.facts();
@@ -100,7 +100,7 @@ impl Guest {
     }
 
     /// Waits for a piece of news, ticking the phone meanwhile. Returns all news up to it.
-    pub async fn until(&mut self, wanted: impl Fn(&RoomNews) -> bool) -> Vec<RoomNews> {
+    pub(super) async fn until(&mut self, wanted: impl Fn(&RoomNews) -> bool) -> Vec<RoomNews> {
         let mut all = Vec::new();
         let waited = timeout(PATIENCE, async {
             loop {
@@ -122,7 +122,7 @@ impl Guest {
     }
 
     /// Waits for something else, ticking the phone meanwhile.
-    pub async fn during<T>(&mut self, other: impl Future<Output = T>) -> T {
+    pub(super) async fn during<T>(&mut self, other: impl Future<Output = T>) -> T {
         tokio::select! {
             () = self.phone.talk() => unreachable!("it talks forever"),
             done = other => done,
@@ -130,19 +130,19 @@ impl Guest {
     }
 
     /// Waits until the agent is heard from now on.
-    pub async fn hears(&mut self) {
+    pub(super) async fn hears(&mut self) {
         self.phone.heard.clear();
         assert!(self.phone.hear(THEIRS_HZ).await, "{:?}", self.phone.figures());
     }
 
-    pub async fn wait_ended(self) -> RoomEnd {
+    pub(super) async fn wait_ended(self) -> RoomEnd {
         let Guest { mut phone, end, mut news, orders: _orders, .. } = self;
         let ended = tokio::select! {
             () = phone.talk() => unreachable!("it talks forever"),
             end = timeout(PATIENCE, end) => end,
         };
-        let told: Vec<RoomNews> = std::iter::from_fn(|| news.try_recv().ok()).collect();
-        ended.unwrap_or_else(|_| panic!("it goes on: {told:?}")).expect("no panic")
+        let news_so_far: Vec<RoomNews> = std::iter::from_fn(|| news.try_recv().ok()).collect();
+        ended.unwrap_or_else(|_| panic!("it goes on: {news_so_far:?}")).expect("no panic")
     }
 }
 
@@ -171,7 +171,7 @@ async fn meet(behaviour: Behaviour, flow: Flow) {
 }
 
 /// Has everything cross between this side and an official agent of the identity `agent-1`, up to its leave.
-pub async fn talk_to(agent: PythonServer, mut guest: Guest) {
+pub(super) async fn talk_to(agent: PythonServer, mut guest: Guest) {
     assert_eq!(guest.joined.agent.as_deref(), Some("agent-1"));
     guest.hears().await;
     let seen = guest.during(agent.sees(hears_us)).await;
@@ -202,13 +202,13 @@ pub async fn talk_to(agent: PythonServer, mut guest: Guest) {
 
     agent.tell("/digit", json!({ "code": 10, "digit": "*" })).await;
     guest.until(|news| is_data(news, &DataEvent::Digit('*'))).await;
-    guest.orders.send(Order::Key('7')).await.expect("it runs");
+    guest.orders.send(Order::Digit('7')).await.expect("it runs");
     guest.during(agent.sees(|seen| seen["digits"] == json!(["7"]))).await;
 
     for state in ["listening", "thinking", "speaking"] {
         agent.tell("/attributes", json!({ "lk.agent.state": state })).await;
-        let told = RoomEvent::AgentState(state.into());
-        guest.until(|news| matches!(news, RoomNews::Event(_, event) if *event == told)).await;
+        let state_event = RoomEvent::AgentState(state.into());
+        guest.until(|news| matches!(news, RoomNews::Event(_, event) if *event == state_event)).await;
     }
     agent.post("/leave").await;
     assert_eq!(guest.wait_ended().await, RoomEnd::AgentLeft);

@@ -8,12 +8,12 @@ use super::server::{Behaviour, KEY, RoomServer, SECRET};
 use crate::peers::python::PythonServer;
 
 /// Starts an official client in the room.
-pub async fn official(server: &RoomServer, identity: &str, flags: &[&str]) -> PythonServer {
+pub(crate) async fn official(server: &RoomServer, identity: &str, flags: &[&str]) -> PythonServer {
     official_at(&server.url, identity, flags).await
 }
 
 /// Starts an official client at this server, which may be another one.
-pub async fn official_at(url: &str, identity: &str, flags: &[&str]) -> PythonServer {
+pub(crate) async fn official_at(url: &str, identity: &str, flags: &[&str]) -> PythonServer {
     let mut args = vec![url, KEY, SECRET, identity];
     args.extend(flags);
     PythonServer::start("room.py", &args, "http://").await

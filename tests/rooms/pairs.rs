@@ -15,13 +15,13 @@ use tokio::time::timeout;
 
 use super::phone::{PATIENCE, Phone, loopback};
 
-pub struct Side {
+pub(super) struct Side {
     pub peer: Peer,
     pub streams: PeerStreams,
 }
 
 impl Side {
-    pub async fn new(settings: PeerSettings) -> Side {
+    pub(super) async fn new(settings: PeerSettings) -> Side {
         let (peer, streams) = Peer::new(settings).await.expect("loopback can be bound");
         Side { peer, streams }
     }
@@ -51,7 +51,7 @@ async fn settle(change: impl Fn(String) -> String) -> (Side, Side) {
 }
 
 /// Returns two peers that are connected.
-pub async fn pair() -> (Side, Side) {
+pub(super) async fn pair() -> (Side, Side) {
     let (near, far) = settle(|answer| answer).await;
     let both = tokio::join!(near.peer.wait_connected(PATIENCE), far.peer.wait_connected(PATIENCE));
     assert_eq!(both, (Ok(()), Ok(())));
@@ -322,13 +322,13 @@ async fn an_address_that_a_server_tells_is_offered() {
     let terms = PeerTerms { bind: loopback().bind, ..PeerTerms::from(&settings) };
     let near = Side::new(terms.settings(Guard::new(true), Tasks::new())).await;
     let offer = near.peer.offer(false).await.expect("an offer");
-    let told = offer.lines().find(|line| line.contains("typ srflx")).unwrap_or_else(|| panic!("none in {offer}"));
-    assert!(told.contains(" 203.0.113.9 4321 typ srflx"), "{told}");
+    let candidate = offer.lines().find(|line| line.contains("typ srflx")).unwrap_or_else(|| panic!("none in {offer}"));
+    assert!(candidate.contains(" 203.0.113.9 4321 typ srflx"), "{candidate}");
     assert!(offer.contains(" 127.0.0.1 "), "{offer}");
 }
 
 /// Milliseconds until words that begin now are heard by `there`: encoder, library, loopback, jitter buffer and decoder.
-pub async fn delay_ms(here: &mut Phone, there: &mut Phone, ticks: &mut tokio::time::Interval) -> usize {
+pub(super) async fn delay_ms(here: &mut Phone, there: &mut Phone, ticks: &mut tokio::time::Interval) -> usize {
     let hz = std::mem::replace(&mut here.tone_hz, 0.0);
     let mut begun = 0;
     for tick in 0..75 {

@@ -15,15 +15,15 @@ use ringer_media::packet_rings::{PacketRings, packet_rings};
 use ringer_media::seed::Seed;
 
 /// Time limit of any step on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns the settings of a peer on loopback alone.
-pub fn loopback() -> PeerSettings {
+pub(super) fn loopback() -> PeerSettings {
     PeerSettings { bind: vec![[127, 0, 0, 1].into()], ..PeerSettings::new(Guard::new(true), Tasks::new()) }
 }
 
 /// The media thread's part of one side.
-pub struct Phone {
+pub(crate) struct Phone {
     leg: RtpLeg,
     rings: PacketRings,
     /// Frequency that is sent, in Hz; 0: silence.
@@ -39,7 +39,7 @@ pub struct Phone {
 
 impl Phone {
     /// Returns a phone that sends a tone, and the pump between it and a peer.
-    pub fn new(media: MediaParams, seed: u64, tone_hz: f64) -> (Phone, Pump) {
+    pub(crate) fn new(media: MediaParams, seed: u64, tone_hz: f64) -> (Phone, Pump) {
         let bell = Arc::<Bell>::default();
         let (rings, peer) = packet_rings(bell.waker());
         let leg = RtpLeg::new(media, Seed(seed), monotonic());
@@ -47,7 +47,7 @@ impl Phone {
     }
 
     /// Runs one 20 ms tick.
-    pub fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         let now = monotonic();
         let step = TAU * self.tone_hz / 16_000.0;
         let tone = |at: usize| (6000.0 * (step * at as f64).sin()) as i16;
@@ -75,7 +75,7 @@ impl Phone {
     }
 
     /// Ticks until the last second of what was heard is the tone, or the patience ends.
-    pub async fn hear(&mut self, hz: f64) -> bool {
+    pub(crate) async fn hear(&mut self, hz: f64) -> bool {
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
         let heard = tokio::time::timeout(PATIENCE, async {
             loop {
@@ -90,7 +90,7 @@ impl Phone {
     }
 
     /// Ticks both until each hears the other's tone, or the patience ends. Returns who did.
-    pub async fn both(&mut self, other: &mut Phone) -> (bool, bool) {
+    pub(crate) async fn both(&mut self, other: &mut Phone) -> (bool, bool) {
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
         let mut heard = (false, false);
         let _ = tokio::time::timeout(PATIENCE, async {
@@ -107,7 +107,7 @@ impl Phone {
     }
 
     /// Ticks without an end.
-    pub async fn talk(&mut self) {
+    pub(crate) async fn talk(&mut self) {
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
         loop {
             ticks.tick().await;
@@ -116,18 +116,18 @@ impl Phone {
     }
 
     /// Returns the share of a frequency in the power of the last second that was heard.
-    pub fn share(&self, hz: f64) -> f64 {
+    pub(crate) fn share(&self, hz: f64) -> f64 {
         let Some(last) = self.heard.len().checked_sub(16_000) else { return 0.0 };
         share(&self.heard[last..], hz)
     }
 
-    pub fn figures(&self) -> LegFigures {
+    pub(crate) fn figures(&self) -> LegFigures {
         self.leg.figures()
     }
 }
 
 /// Returns the share of a frequency in the power of samples at 16 kHz; 0 for what is nearly silent.
-pub fn share(pcm: &[i16], hz: f64) -> f64 {
+pub(super) fn share(pcm: &[i16], hz: f64) -> f64 {
     let (mut re, mut im, mut power) = (0.0, 0.0, 0.0);
     for (n, sample) in pcm.iter().enumerate() {
         let (sin, cos) = (TAU * hz / 16_000.0 * n as f64).sin_cos();

@@ -22,15 +22,15 @@ const THEIRS_HZ: f64 = 880.0;
 const OURS_HZ: f64 = 500.0;
 
 /// Starts the pipeline as a Python server.
-pub async fn bot(flags: &[&str]) -> PythonServer {
+pub(crate) async fn bot(flags: &[&str]) -> PythonServer {
     PythonServer::start("pipeline.py", flags, "http://").await
 }
 
-pub fn poster() -> Arc<Poster> {
+pub(crate) fn poster() -> Arc<Poster> {
     Arc::new(Poster::new(Guard::new(true), Duration::from_secs(10)))
 }
 
-pub fn target(base: &str) -> PipelineTarget {
+pub(crate) fn target(base: &str) -> PipelineTarget {
     let Value::Object(configuration) = json!({ "voice": "calm" }) else { unreachable!("an object was written") };
     PipelineTarget {
         base_url: base.to_owned(),
@@ -42,7 +42,7 @@ pub fn target(base: &str) -> PipelineTarget {
 }
 
 /// A call that runs in a task of its own, its news and its phone.
-pub struct Call {
+pub(crate) struct Call {
     pub phone: Phone,
     pub orders: mpsc::Sender<Order>,
     pub news: mpsc::Receiver<PipelineNews>,
@@ -50,17 +50,17 @@ pub struct Call {
 }
 
 impl Call {
-    pub fn carry(mut pipeline: Pipeline) -> Call {
+    pub(crate) fn carry(mut pipeline: Pipeline) -> Call {
         let (phone, mut pump) = Phone::new(pipeline.media(), 7, OURS_HZ);
-        let (orders, mut told) = mpsc::channel(8);
+        let (orders, mut inbox) = mpsc::channel(8);
         let (tell, news) = NewsSender::new(256);
         #[expect(clippy::disallowed_methods, reason = "its end is waited for")]
-        let end = tokio::spawn(async move { pipeline.run(&mut pump, &mut told, &tell).await });
+        let end = tokio::spawn(async move { pipeline.run(&mut pump, &mut inbox, &tell).await });
         Call { phone, orders, news, end }
     }
 
     /// Waits for a piece of news, ticking the phone meanwhile.
-    pub async fn until(&mut self, wanted: impl Fn(&PipelineNews) -> bool) -> Vec<PipelineNews> {
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&PipelineNews) -> bool) -> Vec<PipelineNews> {
         let mut all = Vec::new();
         let waited = timeout(PATIENCE, async {
             loop {
@@ -81,14 +81,14 @@ impl Call {
         all
     }
 
-    pub async fn wait_ended(self) -> PipelineEnd {
+    pub(crate) async fn wait_ended(self) -> PipelineEnd {
         let Call { mut phone, end, mut news, .. } = self;
         let ended = tokio::select! {
             () = phone.talk() => unreachable!("it talks forever"),
             end = timeout(PATIENCE, end) => end,
         };
-        let told: Vec<PipelineNews> = std::iter::from_fn(|| news.try_recv().ok()).collect();
-        ended.unwrap_or_else(|_| panic!("it goes on: {told:?}")).expect("no panic")
+        let news_so_far: Vec<PipelineNews> = std::iter::from_fn(|| news.try_recv().ok()).collect();
+        ended.unwrap_or_else(|_| panic!("it goes on: {news_so_far:?}")).expect("no panic")
     }
 }
 

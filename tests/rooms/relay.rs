@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// A relay in front of the peer that made an offer.
-pub struct Relay {
+pub(super) struct Relay {
     front: SocketAddr,
     target: watch::Sender<Option<SocketAddr>>,
     is_cut: Arc<AtomicBool>,
@@ -17,7 +17,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    pub async fn start() -> Relay {
+    pub(super) async fn start() -> Relay {
         let bound = || {
             let socket = StdSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
             socket.set_nonblocking(true).expect("it is a socket");
@@ -54,7 +54,7 @@ impl Relay {
     }
 
     /// Returns the description with the relay's address in place of its own first one.
-    pub fn through(&self, sdp: &str) -> String {
+    pub(super) fn through(&self, sdp: &str) -> String {
         let line = sdp.lines().find(|line| line.starts_with("a=candidate:")).expect("a candidate");
         let fields: Vec<&str> = line.split(' ').collect();
         let target = format!("{}:{}", fields[4], fields[5]).parse().expect("an address");
@@ -64,12 +64,12 @@ impl Relay {
     }
 
     /// Stops all traffic from now on.
-    pub fn cut_off(&self) {
+    pub(super) fn cut_off(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
     }
 
     /// Lets traffic pass again, for those whose next description goes through the relay.
-    pub fn mend(&self) {
+    pub(super) fn mend(&self) {
         self.is_cut.store(false, Ordering::Relaxed);
     }
 }
@@ -81,7 +81,7 @@ impl Drop for Relay {
 }
 
 /// Returns the description without candidates.
-pub fn without_candidates(sdp: &str) -> String {
+pub(super) fn without_candidates(sdp: &str) -> String {
     let kept = sdp.lines().filter(|line| !line.starts_with("a=candidate:") && *line != "a=end-of-candidates");
     kept.map(|line| format!("{line}\r\n")).collect()
 }

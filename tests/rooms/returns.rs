@@ -85,7 +85,7 @@ async fn a_lost_agent_is_a_lost_connection_from_its_last_moment_on() {
         server.lose("agent-1", DisconnectReason::ConnectionTimeout).await;
     };
     let (report, ()) = tokio::join!(stage.call(placement), lost);
-    let report = report.expect("there is room");
+    let report = report.expect("a place is free");
     let events = names(&report);
     assert_eq!(report.ending.reason, EndReason::ConnectionLost, "{events:?}");
     let remote = report.ending.remote.as_ref().expect("it is told");

@@ -33,11 +33,11 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::{Message, protocol::Role};
 
 use self::member::Member;
-pub use self::tokens::{KEY, SECRET, Who, token, token_for};
+pub(super) use self::tokens::{KEY, SECRET, Who, token, token_for};
 
 /// Things that a test may change while the server runs.
 #[derive(Clone, Debug, Default)]
-pub struct Behaviour {
+pub(crate) struct Behaviour {
     /// Status and words that everybody is refused with.
     pub refusal: Option<(u16, &'static str)>,
     /// A connection is not taken up, but told to join anew.
@@ -57,7 +57,7 @@ pub struct Behaviour {
 }
 
 #[derive(Default)]
-pub struct Room {
+pub(crate) struct Room {
     /// Rooms of other names, where each is one of its own.
     others: Mutex<HashMap<String, Arc<Room>>>,
     members: Mutex<HashMap<String, Arc<Member>>>,
@@ -77,7 +77,7 @@ pub struct Room {
 }
 
 /// The server, until it is dropped.
-pub struct RoomServer {
+pub(crate) struct RoomServer {
     pub url: String,
     pub room: Arc<Room>,
     serving: tokio::task::JoinHandle<()>,
@@ -95,7 +95,7 @@ impl Drop for RoomServer {
     }
 }
 
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
@@ -106,11 +106,11 @@ fn start(task: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHa
 }
 
 impl RoomServer {
-    pub async fn start() -> RoomServer {
+    pub(crate) async fn start() -> RoomServer {
         RoomServer::with(Behaviour::default()).await
     }
 
-    pub async fn with(behaviour: Behaviour) -> RoomServer {
+    pub(crate) async fn with(behaviour: Behaviour) -> RoomServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
         let url = format!("ws://{}", listener.local_addr().expect("it is bound"));
         let room = Arc::new(Room { behaviour: Mutex::new(behaviour), ..Room::default() });
@@ -119,12 +119,12 @@ impl RoomServer {
         RoomServer { url, room, serving }
     }
 
-    pub fn change(&self, change: impl FnOnce(&mut Behaviour)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Behaviour)) {
         change(&mut lock(&self.room.behaviour));
     }
 
     /// Waits until a track is up.
-    pub async fn wait_track(&self) {
+    pub(crate) async fn wait_track(&self) {
         let waited = tokio::time::timeout(super::phone::PATIENCE, async {
             let mut looks = tokio::time::interval(Duration::from_millis(20));
             while lock(&self.room.tracks_up).is_empty() {
@@ -135,22 +135,22 @@ impl RoomServer {
     }
 
     /// Cuts the WebSocket of a participant, whose media go on.
-    pub fn cut_line(&self, identity: &str) {
+    pub(crate) fn cut_line(&self, identity: &str) {
         self.room.member(identity).cut_line();
     }
 
     /// Sends a message to a participant.
-    pub fn send(&self, identity: &str, message: Response) {
+    pub(crate) fn send(&self, identity: &str, message: Response) {
         self.room.member(identity).send(message);
     }
 
     /// Sends bytes that may be no message to a participant.
-    pub fn send_raw(&self, identity: &str, bytes: Vec<u8>) {
+    pub(crate) fn send_raw(&self, identity: &str, bytes: Vec<u8>) {
         self.room.member(identity).send_raw(bytes);
     }
 
     /// Has a participant leave, and forgets it.
-    pub async fn dismiss(&self, identity: &str, reason: DisconnectReason, action: LeaveAction) {
+    pub(crate) async fn dismiss(&self, identity: &str, reason: DisconnectReason, action: LeaveAction) {
         let leave = LeaveRequest { can_reconnect: false, reason: reason as i32, action: action as i32 };
         self.send(identity, Response::Leave(leave));
         if action != LeaveAction::Resume {
@@ -159,12 +159,12 @@ impl RoomServer {
     }
 
     /// Has a participant leave for this reason, as others see it.
-    pub async fn lose(&self, identity: &str, reason: DisconnectReason) {
+    pub(crate) async fn lose(&self, identity: &str, reason: DisconnectReason) {
         self.room.remove(identity, reason).await;
     }
 
     /// Has a participant connect anew, as official clients do: it leaves, and is back under another name.
-    pub fn reconnect(&self, identity: &str) {
+    pub(crate) fn reconnect(&self, identity: &str) {
         let member = self.room.member(identity);
         let before = member.info();
         let left = ParticipantInfo {
@@ -174,20 +174,20 @@ impl RoomServer {
             ..before.clone()
         };
         let back = ParticipantInfo { sid: format!("{}B", before.sid), ..before };
-        for told in [left, back] {
+        for info in [left, back] {
             for other in self.room.others(&member.sid) {
-                other.send(Response::Update(ParticipantUpdate { participants: vec![told.clone()] }));
+                other.send(Response::Update(ParticipantUpdate { participants: vec![info.clone()] }));
             }
         }
     }
 
     /// Loses the media of a participant.
-    pub async fn close_media(&self, identity: &str) {
+    pub(crate) async fn close_media(&self, identity: &str) {
         self.room.member(identity).close().await;
     }
 
     /// Waits until a participant has asked for something.
-    pub async fn wait_asked(&self, identity: &str, wanted: impl Fn(&Asked) -> bool) {
+    pub(crate) async fn wait_asked(&self, identity: &str, wanted: impl Fn(&Asked) -> bool) {
         let waited = tokio::time::timeout(super::phone::PATIENCE, async {
             let mut looks = tokio::time::interval(Duration::from_millis(20));
             while !lock(&self.room.asked).iter().any(|(by, asked)| by == identity && wanted(asked)) {

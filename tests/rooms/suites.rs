@@ -19,7 +19,7 @@ const RUN: Duration = Duration::from_secs(240);
 /// Exit code, output and errors of a run.
 struct Ran {
     code: Option<i32>,
-    told: String,
+    output: String,
     folder: TempDir,
 }
 
@@ -27,7 +27,7 @@ impl Ran {
     /// Returns the results of the calls.
     fn results(&self) -> Vec<Value> {
         let path = self.folder.path().join("ringer-results/results.jsonl");
-        let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{error}: {}", self.told));
+        let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{error}: {}", self.output));
         text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
     }
 }
@@ -49,8 +49,8 @@ async fn run(connect: &str, scenarios: usize, variables: &[(&str, &str)], flags:
     command.current_dir(folder.path()).stderr(Stdio::piped()).envs(variables.iter().copied());
     command.env("RINGER_LOG", "error").env("CI", "1").env_remove("GITHUB_STEP_SUMMARY");
     let output = timeout(RUN, command.output()).await.expect("it ends in time").expect("it starts");
-    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    Ran { code: output.status.code(), told, folder }
+    let printed = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    Ran { code: output.status.code(), output: printed, folder }
 }
 
 /// Each call has a room of its own, with the agent that is named, and the room is removed.
@@ -60,11 +60,11 @@ async fn a_suite_reaches_an_agent_in_rooms_of_its_own() {
     let _agent = official(&server, "agent-1", &["--speech", SPEECH]).await;
     let connect = format!("room: {}, agent_name: desk, metadata: {{ tenant: 42 }}", server.url);
     let ran = run(&connect, 1, BY_KEY, &[]).await;
-    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    assert_eq!(ran.code, Some(0), "{}", ran.output);
     assert_eq!(ran.results().len(), 1);
     let api = lock(&server.room.api).clone();
     let methods: Vec<&str> = api.iter().map(|(method, _)| method.as_str()).collect();
-    assert_eq!(methods, ["CreateRoom", "DeleteRoom"], "{}", ran.told);
+    assert_eq!(methods, ["CreateRoom", "DeleteRoom"], "{}", ran.output);
     let agent = &api[0].1["agents"][0];
     let metadata: Value = serde_json::from_str(agent["metadata"].as_str().expect("a text")).expect("JSON");
     assert_eq!((&agent["agent_name"], &metadata["tenant"]), (&json!("desk"), &json!(42)), "{agent}");
@@ -73,7 +73,7 @@ async fn a_suite_reaches_an_agent_in_rooms_of_its_own() {
         let text = std::fs::read_to_string(ran.folder.path().join("ringer-results").join(file)).expect("it is there");
         assert!(!text.contains(SECRET), "{file} has the secret");
     }
-    assert!(!ran.told.contains(SECRET), "{}", ran.told);
+    assert!(!ran.output.contains(SECRET), "{}", ran.output);
 }
 
 /// Calls that share a room are made one after the other: two at once with one token would put each other out.
@@ -87,11 +87,11 @@ async fn a_suite_reaches_an_agent_in_a_room_that_is_there() {
     for (connect, variables) in [(format!("room: {url}"), by_token), (format!("room: {url}, room_name: room"), BY_KEY)]
     {
         let ran = run(&connect, 2, variables, &[]).await;
-        assert_eq!(ran.code, Some(0), "{connect}: {}", ran.told);
+        assert_eq!(ran.code, Some(0), "{connect}: {}", ran.output);
         let results = ran.results();
         let verdicts: Vec<&Value> = results.iter().map(|result| &result["verdict"]).collect();
-        assert_eq!(verdicts.len(), 2, "{connect}: {}", ran.told);
-        assert!(!ran.told.contains(&ready), "{}", ran.told);
+        assert_eq!(verdicts.len(), 2, "{connect}: {}", ran.output);
+        assert!(!ran.output.contains(&ready), "{}", ran.output);
     }
     assert!(lock(&server.room.api).is_empty(), "no room is created or removed");
     assert_eq!(server.room.resumes.load(Ordering::Relaxed), 0);
@@ -112,22 +112,26 @@ async fn what_a_suite_needs_for_a_room_is_named() {
         (", token_auth: x", BY_KEY, &[], "token_auth is for a server of tokens"),
     ] {
         let ran = run(&format!("{room}{more}"), 1, variables, flags).await;
-        assert_eq!(ran.code, Some(2), "{}", ran.told);
-        assert!(ran.told.contains(expect), "{}", ran.told);
+        assert_eq!(ran.code, Some(2), "{}", ran.output);
+        assert!(ran.output.contains(expect), "{}", ran.output);
     }
     for (more, variables) in [("", BY_KEY), (", room_name: r", BY_KEY), ("", by_token)] {
         let ran = run(&format!("{room}{more}"), 1, variables, &["--dry-run"]).await;
-        assert_eq!(ran.code, Some(0), "{}", ran.told);
-        assert!(ran.told.contains(r#""server": "ws://127.0.0.1:1""#) && !ran.told.contains(SECRET), "{}", ran.told);
+        assert_eq!(ran.code, Some(0), "{}", ran.output);
+        assert!(
+            ran.output.contains(r#""server": "ws://127.0.0.1:1""#) && !ran.output.contains(SECRET),
+            "{}",
+            ran.output
+        );
     }
     let shared = format!("{room}, room_name: r, agent_name: desk");
     for (calls, code) in [(1, 0), (2, 2)] {
         let ran = run(&shared, calls, BY_KEY, &["--dry-run"]).await;
-        let is_told = ran.told.contains("agent_name with room_name is for one call, and the run makes 2");
-        assert_eq!((ran.code, is_told), (Some(code), code == 2), "{}", ran.told);
+        let is_told = ran.output.contains("agent_name with room_name is for one call, and the run makes 2");
+        assert_eq!((ran.code, is_told), (Some(code), code == 2), "{}", ran.output);
     }
     let ran = run("room: ftp://127.0.0.1", 1, BY_KEY, &["--dry-run"]).await;
-    assert_eq!(ran.code, Some(2), "{}", ran.told);
+    assert_eq!(ran.code, Some(2), "{}", ran.output);
 }
 
 /// Credentials that the room server refuses are no failure of the agent, and their variables are named.
@@ -136,7 +140,7 @@ async fn a_suite_whose_key_is_refused_says_which() {
     let server = RoomServer::start().await;
     let variables = [("RINGER_ROOM_KEY", KEY), ("RINGER_ROOM_SECRET", "not-the-secret-of-this-server-at-all")];
     let ran = run(&format!("room: {}, room_name: room", server.url), 1, &variables, &[]).await;
-    assert_eq!(ran.code, Some(4), "{}", ran.told);
+    assert_eq!(ran.code, Some(4), "{}", ran.output);
     let results = json!(ran.results()).to_string();
     assert!(results.contains("refuses the token (401"), "{results}");
 }

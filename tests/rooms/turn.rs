@@ -109,7 +109,7 @@ async fn a_call_gets_through_a_relay_alone() {
     };
     placement.destination = Destination::Pipeline(Box::new(dial(PASSWORD)));
     placement.folder = Some(folder.path().to_owned());
-    let report = stage.call(placement).await.expect("there is room");
+    let report = stage.call(placement).await.expect("a place is free");
     let events = names(&report).join(" ");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration), "{events}");
     let (tone, loudest) = tone_and_peak(&report);
@@ -122,7 +122,7 @@ async fn a_call_gets_through_a_relay_alone() {
 
     let mut refused = super::calls::placement(&stage, &bot.base, 9000);
     refused.destination = Destination::Pipeline(Box::new(dial("wrong")));
-    let report = stage.call(refused).await.expect("there is room");
+    let report = stage.call(refused).await.expect("a place is free");
     let remote = report.ending.remote.expect("it was not connected");
     assert_eq!((report.ending.connected, remote.pipeline_code()), (false, Some("own_before_call")), "{remote:?}");
     assert!(remote.text.contains("no relay of webrtc.turn"), "{}", remote.text);

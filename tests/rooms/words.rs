@@ -51,8 +51,9 @@ async fn an_agent_that_does_not_come_is_named() {
         let mut placement = placement(&stage, &server, 1500);
         let Destination::Room(dial) = &mut placement.destination else { panic!("it is a room") };
         dial.patience = Patience { agent: Duration::from_millis(500), ..Patience::default() };
-        dial.terms = RoomTerms { agent_name: agent_name.to_owned(), credentials: Credentials::Token };
-        let report = stage.call(placement).await.expect("there is room");
+        dial.terms =
+            RoomTerms { agent_name: agent_name.to_owned(), credentials: Credentials::Token, ..RoomTerms::default() };
+        let report = stage.call(placement).await.expect("a place is free");
         let remote = report.ending.remote.expect("nobody came");
         assert_eq!(remote.text, format!("wait for the agent: {expect}"));
     }
@@ -76,10 +77,10 @@ async fn a_token_that_is_refused_is_told_with_what_to_check() {
         let mut command = ringer(&["call", &to]);
         command.args(flags).envs(variables.iter().copied()).stderr(Stdio::piped());
         let output = timeout(PATIENCE, command.output()).await.expect("in time").expect("it was built");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(4), "{told}");
-        assert!(told.contains(&format!("the room server at {place} refuses the token (401")), "{told}");
-        assert!(told.contains(question), "{told}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(4), "{printed}");
+        assert!(printed.contains(&format!("the room server at {place} refuses the token (401")), "{printed}");
+        assert!(printed.contains(question), "{printed}");
     }
 }
 
@@ -98,10 +99,10 @@ async fn a_room_server_that_is_called_as_an_agent_is_recognized() {
             let output = timeout(PATIENCE, command.stderr(Stdio::piped()).output()).await.expect("in time");
             let output = output.expect("it was built");
             let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-            let told = format!("{out}{err}");
-            assert_eq!(output.status.code(), Some(4), "{told}");
-            let has_hint = hint.as_ref().map_or(told.contains("room server"), |hint| told.contains(hint));
-            assert_eq!(has_hint, hint.is_some(), "{to} {flags:?}: {told}");
+            let printed = format!("{out}{err}");
+            assert_eq!(output.status.code(), Some(4), "{printed}");
+            let has_hint = hint.as_ref().map_or(printed.contains("room server"), |hint| printed.contains(hint));
+            assert_eq!(has_hint, hint.is_some(), "{to} {flags:?}: {printed}");
         }
     }
 }

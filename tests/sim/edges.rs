@@ -110,12 +110,14 @@ fn edges_of_clean_speech_in_the_timeline_are_those_of_the_recording() {
                 ..base
             })
             .expect("it runs");
-            let (measured, told) = (measure(&heard_audio(&outcome.caller)), tell(&outcome.caller, "agent"));
-            let case = format!("{language} {codec:?} {}: {measured:?} measured, {told:?} told", seed.0);
-            assert_eq!((measured.is_empty(), measured.len()), (false, told.len()), "{case}");
+            let (measured, reported) = (measure(&heard_audio(&outcome.caller)), tell(&outcome.caller, "agent"));
+            let case = format!("{language} {codec:?} {}: {measured:?} measured, {reported:?} told", seed.0);
+            assert_eq!((measured.is_empty(), measured.len()), (false, reported.len()), "{case}");
             edges += 2 * measured.len();
-            let far = |(measured, told): (&[f64; 2], &[f64; 2])| (0..2).any(|n| (measured[n] - told[n]).abs() > FAR_MS);
-            beyond.extend(measured.iter().zip(&told).any(far).then_some(case));
+            let far = |(measured, reported): (&[f64; 2], &[f64; 2])| {
+                (0..2).any(|n| (measured[n] - reported[n]).abs() > FAR_MS)
+            };
+            beyond.extend(measured.iter().zip(&reported).any(far).then_some(case));
         }
     }
     println!("{edges} edges, beyond {FAR_MS} ms: {beyond:#?}");
@@ -175,9 +177,9 @@ fn edges_of_the_callers_own_speech_are_those_of_the_wire() {
                     ..base
                 })
                 .expect("it runs");
-                let (measured, told) = (measure(&on_the_wire(&outcome.caller, codec)), tell(&outcome.caller, "dh"));
-                let case = format!("{text} {codec:?} {}: {measured:?} measured, {told:?} told", seed.0);
-                let [heard, said] = [&measured, &told].map(|spans| [spans[0][0], spans[spans.len() - 1][1]]);
+                let (measured, reported) = (measure(&on_the_wire(&outcome.caller, codec)), tell(&outcome.caller, "dh"));
+                let case = format!("{text} {codec:?} {}: {measured:?} measured, {reported:?} told", seed.0);
+                let [heard, said] = [&measured, &reported].map(|spans| [spans[0][0], spans[spans.len() - 1][1]]);
                 edges += 2;
                 beyond.extend((0..2).any(|n| (heard[n] - said[n]).abs() > FAR_MS).then_some(case));
             }

@@ -40,8 +40,8 @@ fn every_script_is_played_and_meets_its_expectations() {
         assert!(script.expectations() > 0, "{}: nothing is expected", file.display());
         for seed in SEEDS {
             let outcome = sim::run(call(script.clone(), seed, &voices)).expect("it runs");
-            let told = script.unmet(&outcome).into_iter().chain(broken(seed, &outcome));
-            wrong.extend(told.map(|why| format!("{}, seed {seed}: {why}", file.display())));
+            let warnings = script.unmet(&outcome).into_iter().chain(broken(seed, &outcome));
+            wrong.extend(warnings.map(|why| format!("{}, seed {seed}: {why}", file.display())));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

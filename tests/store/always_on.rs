@@ -1,7 +1,7 @@
 //! Digital Humans that can be called at any time: what they listen on, what a call makes, and two that want one number.
 
 use ringer::model::status::ResultStatus as S;
-use ringer::service::{Reached, Turn};
+use ringer::service::{QueueStep, Reached};
 use serde_json::{Value, json};
 
 use super::{Fixture, map, refusal, spec};
@@ -157,7 +157,7 @@ async fn its_own_address_stays_the_same() {
     let mut users = vec![];
     for _ in 0..2 {
         let (_, ids) = f.run(simulation, json!({})).await;
-        assert_eq!(f.turns().await, [(ids[0], Turn::Listens)], "its number is its own");
+        assert_eq!(f.queue_steps().await, [(ids[0], QueueStep::Listens)], "its number is its own");
         let body = f.service.runs().result(&f.caller, ids[0]).await.expect("it").body;
         let uri = body.metadata["listening"]["sip_uri"].as_str().expect("an address").to_owned();
         users.push(uri.split('@').next().and_then(|user| user.strip_prefix("sip:")).expect("a user").to_owned());
@@ -179,7 +179,7 @@ async fn a_number_has_one_who_listens() {
     let (_, humans) = f.callers(json!({}), json!({ "always_on": true }), &[always()]).await;
     let (simulation, others) = f.callers(json!({}), json!({}), &[json!({ "phone_number": NUMBER })]).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    f.turns().await;
+    f.queue_steps().await;
     let message = format!("Another Digital Human always listens on {NUMBER}");
     let expect = (S::NoConnection, Some("ALWAYS_ON_PHONE_IN_USE".to_owned()), Some(message));
     assert_eq!(f.error(ids[0]).await, expect);
@@ -200,7 +200,7 @@ async fn a_number_has_one_who_listens() {
     // A Digital Human that begins to listen takes the leg of a result that waits on the number.
     assert_eq!(f.change(humans[0], json!({ "always_on_active": false }), false).await, "");
     let (_, ids) = f.run(simulation, json!({})).await;
-    assert_eq!(f.turns().await, [(ids[0], Turn::Listens)]);
+    assert_eq!(f.queue_steps().await, [(ids[0], QueueStep::Listens)]);
     assert_eq!(f.change(humans[0], json!({ "always_on_active": true }), false).await, "");
     let lost = "Another Digital Human listens on the number now".to_owned();
     assert_eq!(f.error(ids[0]).await, (S::NoConnection, Some("SIP_TRUNK_RECYCLED".to_owned()), Some(lost)));

@@ -88,11 +88,15 @@ impl Before {
     }
 }
 
-/// True when `new` holds all that `old` does; members may have been added.
+/// Id of the key that made the rows. The release before had it in the rows and showed no author.
+const AUTHOR: &str = "01a2136b-ab46-724a-880c-8d5067d70392";
+
+/// True when `new` holds all that `old` does; members may have been added, and the author is shown.
 fn holds(new: &Value, old: &Value) -> bool {
+    let is_told = |name: &str, new: &Value, old: &Value| name == "updated_by" && old.is_null() && *new == AUTHOR;
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {
-            old.iter().all(|(name, old)| new.get(name).is_some_and(|new| holds(new, old)))
+            old.iter().all(|(name, old)| new.get(name).is_some_and(|new| holds(new, old) || is_told(name, new, old)))
         }
         (Value::Array(new), Value::Array(old)) => {
             new.len() == old.len() && new.iter().zip(old).all(|(new, old)| holds(new, old))
@@ -168,8 +172,8 @@ async fn words_of_states_that_are_not_known_fail_no_listing_and_are_kept() {
             assert_holds(&found["simulation_results"], &with_words(&expect["simulation_results"]), &path);
         }
     }
-    let told = &before.get("/v1/retrieve-simulation-result/2").await["simulation_result"];
-    assert_eq!((&told["status"], &told["error_owner"]), (&json!("PAUSED"), &json!("carrier")));
+    let stated = &before.get("/v1/retrieve-simulation-result/2").await["simulation_result"];
+    assert_eq!((&stated["status"], &stated["error_owner"]), (&json!("PAUSED"), &json!("carrier")));
     let run = &before.get("/v1/retrieve-simulation-results/3").await["simulation_run"];
     assert_eq!(
         (&run["status"], &run["total_tests"], &run["tests_completed"]),

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ringer::config::Config;
-use ringer::error::Result;
 use ringer::model::status::ResultStatus as S;
-use ringer::service::{Caller, CallerNumber, InboundAddress, Obstacle, Outgoing, Reached, Service, Settings};
+use ringer::service::{Caller, CallerNumber, InboundAddress, NotDone, Obstacle, Outgoing, Reached, Service, Settings};
 use ringer::tasks::Tasks;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -14,45 +13,52 @@ use tokio::sync::mpsc;
 use super::Fixture;
 
 /// Dials at the same time.
-pub const RACERS: usize = 1000;
+pub(crate) const RACERS: usize = 1000;
 
 /// Returns the settings with the trunks and limits of this file.
-pub fn with_trunks(settings: &Settings, file: &str) -> Settings {
+pub(crate) fn with_trunks(settings: &Settings, file: &str) -> Settings {
     let read = Config::from_texts(Some((Path::new("ringer.toml"), file)), &BTreeMap::new(), &[], 4096);
     let config = read.expect("good settings");
-    let (trunks, dial_limits) = (config.sip.trunks.into(), config.limits.organizations.into());
-    Settings { trunks, dial_limits, ..settings.clone() }
+    let (trunks, organization_limits) = (config.sip.trunks.into(), config.limits.organizations.into());
+    Settings { trunks, organization_limits, ..settings.clone() }
 }
 
 /// Returns a number that is dialled through a trunk, for at most ten minutes.
-pub fn outgoing(trunk: &str) -> Outgoing {
+pub(crate) fn outgoing(trunk: &str) -> Outgoing {
     let (trunk, number, caller) = (trunk.to_owned(), "+15550009999".to_owned(), CallerNumber::Any);
     Outgoing { trunk, number, caller, rings_ms: 60_000, lasts_ms: 600_000 }
 }
 
 /// Dials for each of these results at the same time, each by one of the services, and counts what came of it: "" for
 /// admitted.
-pub async fn race(services: &[Service], caller: &Caller, results: &[i64], trunk: &str) -> BTreeMap<String, usize> {
-    let (told, mut answers) = mpsc::channel::<Result<std::result::Result<Option<String>, Obstacle>>>(results.len());
+pub(crate) async fn race(
+    services: &[Service],
+    caller: &Caller,
+    results: &[i64],
+    trunk: &str,
+) -> BTreeMap<String, usize> {
+    let (answer_sender, mut answers) =
+        mpsc::channel::<std::result::Result<Option<String>, NotDone<Obstacle>>>(results.len());
     let tasks = Tasks::new();
     for (result, service) in results.iter().copied().zip(services.iter().cycle().cloned()) {
-        let (told, organization, outgoing) = (told.clone(), caller.organization.clone(), outgoing(trunk));
+        let (answer_sender, organization, outgoing) =
+            (answer_sender.clone(), caller.organization.clone(), outgoing(trunk));
         tasks.spawn("dial", async move {
             let admitted = service.placements().admit_outgoing(&organization, result, &outgoing).await;
-            told.send(admitted).await.expect("it is waited for");
+            answer_sender.send(admitted).await.expect("it is waited for");
         });
     }
-    drop(told);
+    drop(answer_sender);
     let mut counts = BTreeMap::new();
     while let Some(admitted) = answers.recv().await {
-        let code = admitted.expect("the store works").err().map(|obstacle| obstacle.code.to_string());
+        let code = admitted.err().map(|why| why.reason().expect("the store works").code.to_string());
         *counts.entry(code.unwrap_or_default()).or_default() += 1;
     }
     counts
 }
 
 /// Returns one trunk for each limit, and one without any; the organization has limits that the trunks do not reach.
-pub fn limits_of_each(organization: &str) -> String {
+pub(crate) fn limits_of_each(organization: &str) -> String {
     let trunk = |name: &str, number: &str, more: &str| {
         format!("[sip.trunks.{name}]\nhost = 'h'\nnumbers = ['{number}']\nallowed_prefixes = ['+1']\n{more}\n")
     };
@@ -117,7 +123,7 @@ async fn a_call_to_a_number_of_a_trunk_is_for_whoever_listens_on_it() {
     let humans = [json!({ "phone_number": "+15550001111" }), json!({ "phone_number": "+493012345678" })];
     let (simulation, _) = f.callers(phone, json!({}), &humans).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    f.turns().await;
+    f.queue_steps().await;
     for (called, to, expect) in [
         ("+15550001111", "", Some(ids[0])),
         ("15550001111", "+15550001111", Some(ids[0])),

@@ -50,19 +50,19 @@ async fn a_killed_engine_loses_no_event() {
     let results: BTreeSet<i64> = ids.iter().map(|id| id.as_str().expect("text").parse().expect("a number")).collect();
     assert_eq!(results.len(), 8);
 
-    let mut told: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
+    let mut event_ids: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
     let refused = receiver.next().await;
     engine.program.kill().await;
     receiver.answers(200);
     for last in [false, true] {
         let engine = Engine::start(folder.path()).await;
-        while told.len() < if last { results.len() } else { 3 } {
+        while event_ids.len() < if last { results.len() } else { 3 } {
             let came = receiver.next().await;
-            told.entry(came.what().1).or_default().insert(came.header("x-svc-event-id").to_owned());
+            event_ids.entry(came.what().1).or_default().insert(came.header("x-svc-event-id").to_owned());
         }
         engine.program.kill().await;
     }
-    assert_eq!(told.keys().copied().collect::<BTreeSet<i64>>(), results);
-    assert!(told.values().all(|ids| ids.len() == 1), "one event keeps its id: {told:?}");
-    assert!(told[&refused.what().1].contains(refused.header("x-svc-event-id")));
+    assert_eq!(event_ids.keys().copied().collect::<BTreeSet<i64>>(), results);
+    assert!(event_ids.values().all(|ids| ids.len() == 1), "one event keeps its id: {event_ids:?}");
+    assert!(event_ids[&refused.what().1].contains(refused.header("x-svc-event-id")));
 }

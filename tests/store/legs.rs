@@ -7,7 +7,7 @@ use ringer::model::result::QueueReason;
 use ringer::model::status::ResultStatus as S;
 use ringer::provider::post::signature;
 use ringer::queue::CallJob;
-use ringer::service::{InboundAddress, Reached, Turn};
+use ringer::service::{InboundAddress, QueueStep, Reached};
 use serde_json::{Value, json};
 
 use super::{Fixture, extend, map, spec};
@@ -33,35 +33,35 @@ impl Fixture {
     }
 
     /// Does what the worker of call jobs does with every result that is due, and answers what came of it.
-    pub(super) async fn turns(&self) -> Vec<(i64, Turn)> {
+    pub(super) async fn queue_steps(&self) -> Vec<(i64, QueueStep)> {
         self.service.conversations().admit().await.expect("admitted");
         let queue = self.service.queue();
-        let mut turns = vec![];
+        let mut steps = vec![];
         while let Some(claimed) = queue.claim(&["call"], 1000).await.expect("claims") {
             let id = claimed.job::<CallJob>().expect("a call job").result_id;
-            turns.push((id, self.turn(id).await));
+            steps.push((id, self.queue_step(id).await));
             queue.finish_job(&claimed).await.expect("done");
         }
-        turns
+        steps
     }
 
     /// Returns the same of text jobs between two numbers.
-    async fn written_turns(&self, numbers: [&str; 2]) -> Vec<(i64, bool)> {
+    async fn written_steps(&self, numbers: [&str; 2]) -> Vec<(i64, bool)> {
         self.service.conversations().admit().await.expect("admitted");
         let queue = self.service.queue();
-        let mut turns = vec![];
+        let mut steps = vec![];
         while let Some(claimed) = queue.claim(&["text"], 1000).await.expect("claims") {
             let id = claimed.job::<CallJob>().expect("a text job").result_id;
-            let turn =
-                self.service.conversations().take_written_turn(&self.caller.organization, id, Some(numbers)).await;
-            turns.push((id, turn.expect("a turn")));
+            let step =
+                self.service.conversations().take_written_step(&self.caller.organization, id, Some(numbers)).await;
+            steps.push((id, step.expect("a step")));
             queue.finish_job(&claimed).await.expect("done");
         }
-        turns
+        steps
     }
 
-    async fn turn(&self, id: i64) -> Turn {
-        self.service.conversations().take_turn(&self.caller.organization, id).await.expect("a turn")
+    async fn queue_step(&self, id: i64) -> QueueStep {
+        self.service.conversations().take_queue_step(&self.caller.organization, id).await.expect("a step")
     }
 
     /// Returns the leg that waits at an address; `None` if nobody does.
@@ -94,7 +94,7 @@ async fn calls_to_a_registered_number_reach_its_holder_alone() {
     let phone = json!({ "phone_number": "+15550001111" });
     let (simulation, _) = f.callers(json!({}), json!({}), &[phone]).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    assert_eq!(f.turns().await, [(ids[0], Turn::Listens)]);
+    assert_eq!(f.queue_steps().await, [(ids[0], QueueStep::Listens)]);
     assert!(f.leg("+15550001111").await.is_some());
     let other = f.service.library().bootstrap("second", "key of the second").await.expect("a key");
     let spec = |number: &str| serde_json::from_value(json!({ "phone_number": number })).expect("it fits");
@@ -114,7 +114,7 @@ async fn calls_to_a_registered_number_reach_its_holder_alone() {
     f.service.runs().hangup(&f.caller, ids[0]).await.expect("taken back");
     // Whoever comes later does not listen on it at all.
     let (_, later) = f.run(simulation, json!({})).await;
-    f.turns().await;
+    f.queue_steps().await;
     let body = f.service.runs().result(&f.caller, later[0]).await.expect("it").body;
     assert_eq!(
         body.error_code.map(|code| code.to_string()).as_deref(),
@@ -133,10 +133,10 @@ async fn an_address_is_held_by_one_result_at_a_time() {
     let (one, _) = f.callers(json!({}), json!({ "runs_per_digital_human": 2 }), &[phone.clone(), json!({})]).await;
     let (other, _) = f.callers(json!({}), json!({}), &[phone]).await;
     let (run, ids) = f.run(one, json!({})).await;
-    let listen = [Turn::Listens, Turn::Waits, Turn::Listens, Turn::Waits];
-    assert_eq!(f.turns().await, ids.iter().copied().zip(listen).collect::<Vec<_>>());
+    let listen = [QueueStep::Listens, QueueStep::Waits, QueueStep::Listens, QueueStep::Waits];
+    assert_eq!(f.queue_steps().await, ids.iter().copied().zip(listen).collect::<Vec<_>>());
     let (_, later) = f.run(other, json!({})).await;
-    assert_eq!(f.turns().await, [(later[0], Turn::Waits)], "the number is another run's");
+    assert_eq!(f.queue_steps().await, [(later[0], QueueStep::Waits)], "the number is another run's");
     assert_eq!(f.status(later[0]).await, S::Queued);
     let at = f.service.runs().result(&f.caller, ids[0]).await.expect("it").body.metadata["listening"].clone();
     assert_eq!(at["phone_number"], "+15550001111");
@@ -151,15 +151,15 @@ async fn an_address_is_held_by_one_result_at_a_time() {
     assert_eq!(f.answer(&leg).await, Some(ids[0]));
     assert_eq!(f.answer(&leg).await, None, "it has been taken");
     assert_eq!(f.service.runs().receiver_of(user).await, Ok(Reached::Busy));
-    assert_eq!(f.turns().await, [], "the first still talks");
+    assert_eq!(f.queue_steps().await, [], "the first still talks");
     f.walk(ids[0], &TO_END[1..]).await;
-    assert_eq!(f.turns().await, [(ids[1], Turn::Listens)], "who has waited longest");
+    assert_eq!(f.queue_steps().await, [(ids[1], QueueStep::Listens)], "who has waited longest");
     // Taken back while it listens: its number goes on to the other run.
     f.service.runs().hangup(&f.caller, ids[1]).await.expect("hung up");
-    assert_eq!(f.turns().await, [(later[0], Turn::Listens)]);
+    assert_eq!(f.queue_steps().await, [(later[0], QueueStep::Listens)]);
     // A cancelled run leaves nothing behind, waiting or listening: who was let go on by another's end does not begin.
     assert_eq!(f.service.runs().cancel_run(&f.caller, run, false).await.expect("cancelled").cancelled, 2);
-    assert!(f.turns().await.iter().all(|(_, turn)| *turn == Turn::Waits));
+    assert!(f.queue_steps().await.iter().all(|(_, step)| *step == QueueStep::Waits));
     assert_eq!((f.status(ids[2]).await, f.status(ids[3]).await), (S::Cancelled, S::Cancelled));
     f.service.runs().hangup(&f.caller, later[0]).await.expect("hung up");
     assert_eq!(f.service.runs().receiver_of("+15550001111").await, Ok(Reached::Nobody));
@@ -172,15 +172,15 @@ async fn a_sequential_run_keeps_its_order() {
     let (simulation, _) = f.callers(json!({}), json!({ "sequential_calling": true }), &humans).await;
     let (_, ids) = f.run(simulation, json!({})).await;
     f.service.conversations().admit_one(&f.caller.organization, ids[1]).await.expect("admitted");
-    assert_eq!(f.turn(ids[1]).await, Turn::Waits, "the first comes first, whoever asks first");
-    f.turns().await;
+    assert_eq!(f.queue_step(ids[1]).await, QueueStep::Waits, "the first comes first, whoever asks first");
+    f.queue_steps().await;
     let states = async || (f.status(ids[0]).await, f.status(ids[1]).await, f.status(ids[2]).await);
     assert_eq!(states().await, (S::Ready, S::Queued, S::Queued));
     f.walk(ids[0], TO_END).await;
-    f.turns().await;
+    f.queue_steps().await;
     assert_eq!(states().await, (S::ConversationEnded, S::Ready, S::Queued));
     f.service.runs().hangup(&f.caller, ids[1]).await.expect("hung up");
-    f.turns().await;
+    f.queue_steps().await;
     assert_eq!(states().await, (S::ConversationEnded, S::Cancelled, S::Ready));
 }
 
@@ -190,7 +190,7 @@ async fn ready_results_hold_no_place() {
     let humans = [1, 2].map(|n| json!({ "phone_number": format!("+1555000111{n}") }));
     let (simulation, _) = f.callers(json!({}), json!({ "max_concurrent": 1 }), &humans).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    assert_eq!(f.turns().await, [(ids[0], Turn::Listens), (ids[1], Turn::Listens)]);
+    assert_eq!(f.queue_steps().await, [(ids[0], QueueStep::Listens), (ids[1], QueueStep::Listens)]);
     let (first, second) = (f.leg("+15550001111").await.expect("it"), f.leg("+15550001112").await.expect("it"));
     assert_eq!(f.answer(&first).await, Some(ids[0]));
     assert_eq!(f.answer(&second).await, None, "one at once");
@@ -208,19 +208,19 @@ async fn two_numbers_write_one_conversation_whoever_lets_it_begin() {
     let (one, _) = f.callers(agent.clone(), json!({}), &[journey]).await;
     let (other, _) = f.callers(agent, json!({}), &[json!({ "outbound_text_number": numbers[0] })]).await;
     let (_, steps) = f.run(one, json!({})).await;
-    assert_eq!(f.written_turns(numbers).await, [(steps[0], true)]);
+    assert_eq!(f.written_steps(numbers).await, [(steps[0], true)]);
     let (_, later) = f.run(other, json!({})).await;
-    assert_eq!(f.written_turns(numbers).await, [(later[0], false)]);
+    assert_eq!(f.written_steps(numbers).await, [(later[0], false)]);
     let waiting = f.service.runs().result(&f.caller, later[0]).await.expect("it");
     assert_eq!((waiting.body.status, waiting.queue_reason), (S::Queued, Some(QueueReason::AddressInUse)));
     f.walk(steps[0], TO_END).await;
-    assert_eq!(f.written_turns(numbers).await, [(later[0], true)]);
+    assert_eq!(f.written_steps(numbers).await, [(later[0], true)]);
     // The next step comes while the other conversation is open.
     f.walk(steps[0], &[S::Evaluating]).await;
     f.judge(steps[0], json!({ "goal_success": true })).await;
-    assert_eq!(f.written_turns(numbers).await, [(steps[1], false)]);
+    assert_eq!(f.written_steps(numbers).await, [(steps[1], false)]);
     f.walk(later[0], TO_END).await;
-    assert_eq!(f.written_turns(numbers).await, [(steps[1], true)]);
+    assert_eq!(f.written_steps(numbers).await, [(steps[1], true)]);
 }
 
 #[tokio::test]
@@ -245,7 +245,7 @@ async fn a_leg_listens_for_as_long_as_it_should() {
     let f = Fixture::new().await;
     let (simulation, _) = f.callers(json!({}), json!({ "ringing_timeout": 20 }), &[json!({}), json!({})]).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    f.turns().await;
+    f.queue_steps().await;
     f.walk(ids[1], &TO_END[..2]).await;
     f.clock.advance_ms(17_999);
     f.work_off().await;
@@ -263,7 +263,7 @@ async fn what_is_ready_outlives_a_restart() {
     let phone = json!({ "phone_number": "+15550001111" });
     let (simulation, _) = f.callers(json!({}), json!({ "runs_per_digital_human": 3 }), &[phone]).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    f.turns().await;
+    f.queue_steps().await;
     f.reopen().await;
     assert_eq!(f.service.runs().recover().await, Ok(0));
     let leg = f.leg("+15550001111").await.expect("it still listens");
@@ -271,7 +271,7 @@ async fn what_is_ready_outlives_a_restart() {
     f.reopen().await;
     assert_eq!(f.service.runs().recover().await, Ok(1));
     assert_eq!(f.error(ids[0]).await.1.as_deref(), Some("ENGINE_RESTARTED"));
-    assert_eq!(f.turns().await, [(ids[1], Turn::Listens)], "who has waited for it goes on");
+    assert_eq!(f.queue_steps().await, [(ids[1], QueueStep::Listens)], "who has waited for it goes on");
 }
 
 #[tokio::test]
@@ -290,7 +290,7 @@ async fn an_owner_is_asked_three_times() {
     let phone = json!({ "phone_number": "+15550001111" });
     let (simulation, humans) = f.callers(agent, json!({}), &[phone]).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    f.turns().await;
+    f.queue_steps().await;
     assert_eq!(f.work_off().await, 1);
     for (wait, more) in [(999, 0), (1, 1), (1999, 0)] {
         f.clock.advance_ms(wait);
@@ -331,7 +331,7 @@ async fn an_owner_that_was_asked_or_has_called_is_asked_no_more() {
     let agent = json!({ "outbound_trigger_webhook_url": owner.url("/go") });
     let (simulation, _) = f.callers(agent, json!({}), &[json!({ "phone_number": "+15550001111" }), json!({})]).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    f.turns().await;
+    f.queue_steps().await;
     assert_eq!(f.work_off().await, 2);
     let first = owner.requests().remove(0);
     let uri =
@@ -384,16 +384,16 @@ async fn steps_of_a_journey_are_called_or_call() {
     let agent = json!({ "type": "INBOUND", "sip_uri": "sip:desk@pbx.example.com" });
     let (simulation, _) = f.callers(agent, json!({}), &[human]).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    assert_eq!(f.turns().await, [(ids[0], Turn::Listens)]);
+    assert_eq!(f.queue_steps().await, [(ids[0], QueueStep::Listens)]);
     assert!(f.leg("+15550003333").await.is_some() && f.leg("+15550001111").await.is_none(), "the step's own number");
     f.clock.advance_ms(40_000);
     f.work_off().await;
     let message = "The agent did not call within 40 s".to_owned();
     assert_eq!(f.error(ids[0]).await, (S::NoAnswer, Some("INBOUND_NO_INCOMING_CALL".into()), Some(message)));
     f.clock.advance_ms(5000);
-    assert_eq!(f.turns().await, [(ids[1], Turn::Dials)]);
+    assert_eq!(f.queue_steps().await, [(ids[1], QueueStep::Dials)]);
     f.walk(ids[1], &[S::Dispatched, S::NoAnswer]).await;
-    assert_eq!(f.turns().await, [(ids[2], Turn::Listens)]);
+    assert_eq!(f.queue_steps().await, [(ids[2], QueueStep::Listens)]);
     let leg = f.leg("+15550001111").await.expect("it listens");
     assert!(leg.unresponsive);
     for _ in 0..2 {
@@ -454,9 +454,9 @@ async fn who_comes_next_does_not_wait_for_a_step_that_will_not_be_held() {
     let callers = [json!({ "journey_steps": steps }), json!({})];
     let (simulation, humans) = f.callers(agent, json!({ "sequential_calling": true }), &callers).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    assert_eq!(f.turns().await, [(ids[0], Turn::Dials), (ids[2], Turn::Waits)]);
+    assert_eq!(f.queue_steps().await, [(ids[0], QueueStep::Dials), (ids[2], QueueStep::Waits)]);
     f.walk(ids[0], &[S::Dispatched, S::NoAnswer]).await;
-    assert_eq!(f.turns().await, [], "the pause before the second step, which comes first");
+    assert_eq!(f.queue_steps().await, [], "the pause before the second step, which comes first");
     f.service.humans().delete_digital_human(&f.caller, humans[0]).await.expect("deleted");
-    assert_eq!((f.status(ids[1]).await, f.turns().await), (S::Cancelled, vec![(ids[2], Turn::Dials)]));
+    assert_eq!((f.status(ids[1]).await, f.queue_steps().await), (S::Cancelled, vec![(ids[2], QueueStep::Dials)]));
 }

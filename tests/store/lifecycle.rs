@@ -245,7 +245,7 @@ async fn words_that_the_agent_recorded_are_compared_whenever_they_come() {
         json!({"start_offset_ms": from, "end_offset_ms": from + 900, "speaker": "AGENT", "utterance": line})
     });
     let recorded = json!({"simulation_result_id": id.to_string(), "recorded_transcript": entries});
-    for (timeline, expect, told) in [
+    for (timeline, expect, words) in [
         (vec![], 0.625, vec![]),
         (
             vec![turn("recognizer_late")],
@@ -258,7 +258,7 @@ async fn words_that_the_agent_recorded_are_compared_whenever_they_come() {
         f.service.runs().update_result(&f.caller, spec::<UpdateResultSpec>(recorded.clone())).await.expect("updated");
         assert_eq!(
             (rate().await, warnings().await),
-            (Some(json!(expect)), told.into_iter().map(Value::from).collect())
+            (Some(json!(expect)), words.into_iter().map(Value::from).collect())
         );
     }
 }

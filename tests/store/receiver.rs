@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 /// A request that came.
 #[derive(Clone, Debug)]
-pub struct Came {
+pub(super) struct Came {
     pub method: Method,
     pub path: String,
     pub headers: HeaderMap,
@@ -24,28 +24,28 @@ pub struct Came {
 }
 
 impl Came {
-    pub fn header(&self, name: &str) -> &str {
+    pub(super) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    pub fn body(&self) -> Value {
+    pub(super) fn body(&self) -> Value {
         serde_json::from_slice(&self.bytes).expect("JSON")
     }
 
     /// Returns the type of the event and the id of the result.
-    pub fn what(&self) -> (String, i64) {
+    pub(super) fn what(&self) -> (String, i64) {
         let body = self.body();
         (body["type"].as_str().expect("a type").to_owned(), body["id"].as_i64().unwrap_or_default())
     }
 
-    pub fn is_signed_by(&self, key: &str) -> bool {
+    pub(super) fn is_signed_by(&self, key: &str) -> bool {
         self.header("x-svc-signature") == signature(key, &self.bytes)
     }
 }
 
 /// Web server that keeps what it receives; its answer can be changed at any time.
 #[derive(Clone)]
-pub struct Receiver {
+pub(super) struct Receiver {
     address: std::net::SocketAddr,
     came: Arc<Mutex<VecDeque<Came>>>,
     status: Arc<Mutex<u16>>,
@@ -53,7 +53,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    pub async fn start() -> Receiver {
+    pub(super) async fn start() -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let receiver = Receiver {
             address: listener.local_addr().expect("it is bound"),
@@ -74,21 +74,21 @@ impl Receiver {
         receiver
     }
 
-    pub fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("http://{}/hook", self.address)
     }
 
-    pub fn answers(&self, status: u16) {
+    pub(super) fn answers(&self, status: u16) {
         *self.status.lock() = status;
     }
 
     /// Returns the requests since the last call.
-    pub fn take(&self) -> Vec<Came> {
+    pub(super) fn take(&self) -> Vec<Came> {
         self.came.lock().drain(..).collect()
     }
 
     /// Waits until something more has come.
-    pub async fn next(&self) -> Came {
+    pub(super) async fn next(&self) -> Came {
         let waiting = tokio::time::timeout(Duration::from_secs(60), self.arrived.acquire());
         waiting.await.expect("it comes in time").expect("never closed").forget();
         self.came.lock().pop_front().expect("it is kept")

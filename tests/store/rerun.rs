@@ -1,9 +1,10 @@
 //! Calls that never connected are tried again: times, number and order of the attempts.
 
+use ringer::model::organization::WorkspaceLimits;
 use ringer::model::result::ResultBody;
 use ringer::model::status::{Outcome, ResultStatus as S, RunStatus};
 use ringer::queue::CallJob;
-use ringer::service::Turn;
+use ringer::service::QueueStep;
 use serde_json::{Value, json};
 
 use super::texts::hello;
@@ -48,13 +49,13 @@ async fn what_was_not_connected_is_tried_again_as_often_as_it_may() {
         assert_eq!((f.attempt_due().await, f.attempt_due().await), (Some(attempt), None));
         f.walk(ids[0], &[S::Dispatched]).await;
         let body = f.fail(ids[0], end, code).await;
-        let told = body.metadata.get("attempts").and_then(Value::as_array).map_or(0, Vec::len) as i64;
+        let document = body.metadata.get("attempts").and_then(Value::as_array).map_or(0, Vec::len) as i64;
         if attempt == 3 {
-            assert_eq!((body.status, body.attempt, told, body.outcome), (end, 3, 2, Some(Outcome::Failed)));
+            assert_eq!((body.status, body.attempt, document, body.outcome), (end, 3, 2, Some(Outcome::Failed)));
             assert_eq!((status().await, f.attempt_due().await), (RunStatus::Completed, None));
             break;
         }
-        assert_eq!((body.status, body.attempt, told, body.outcome), (S::Queued, attempt + 1, attempt, None));
+        assert_eq!((body.status, body.attempt, document, body.outcome), (S::Queued, attempt + 1, attempt, None));
         assert_eq!((&body.error_code, &body.error_message, body.error_owner), (&None, &None, None));
         let last = &body.metadata["attempts"][attempt as usize - 1];
         assert_eq!(
@@ -112,15 +113,15 @@ async fn who_was_not_called_listens_again() {
     let (other, _) = f.callers(json!({}), json!({}), &[phone]).await;
     let (_, ids) = f.run(simulation, json!({})).await;
     let (_, later) = f.run(other, json!({})).await;
-    assert_eq!(f.turns().await, [(ids[0], Turn::Listens), (later[0], Turn::Waits)]);
+    assert_eq!(f.queue_steps().await, [(ids[0], QueueStep::Listens), (later[0], QueueStep::Waits)]);
     f.clock.advance_ms(20_000);
     f.work_off().await;
     assert_eq!(f.error(ids[0]).await, (S::Queued, None, None));
-    let mut turns = f.turns().await;
-    turns.sort_unstable_by_key(|(id, _)| *id);
-    assert_eq!(turns, [(ids[0], Turn::Waits), (later[0], Turn::Listens)], "the number was free in between");
+    let mut steps = f.queue_steps().await;
+    steps.sort_unstable_by_key(|(id, _)| *id);
+    assert_eq!(steps, [(ids[0], QueueStep::Waits), (later[0], QueueStep::Listens)], "the number was free in between");
     f.service.runs().hangup(&f.caller, later[0]).await.expect("hung up");
-    assert_eq!(f.turns().await, [(ids[0], Turn::Listens)]);
+    assert_eq!(f.queue_steps().await, [(ids[0], QueueStep::Listens)]);
     let leg = f.leg("+15550001111").await.expect("it listens");
     assert_eq!(f.answer(&leg).await, Some(ids[0]));
     let body = f.fail(ids[0], S::NoAnswer, "NO_ANSWER").await;
@@ -132,13 +133,13 @@ async fn a_sequential_run_goes_on_when_its_call_was_tried_again() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(again(json!({ "sequential_calling": true })), 2).await;
     let (_, ids) = f.run(simulation, json!({})).await;
-    assert_eq!(f.turns().await, [(ids[0], Turn::Dials), (ids[1], Turn::Waits)]);
+    assert_eq!(f.queue_steps().await, [(ids[0], QueueStep::Dials), (ids[1], QueueStep::Waits)]);
     f.walk(ids[0], &[S::Dispatched]).await;
     f.fail(ids[0], S::NoAnswer, "NO_ANSWER").await;
-    assert_eq!(f.turns().await, [(ids[0], Turn::Dials)], "the order is kept");
+    assert_eq!(f.queue_steps().await, [(ids[0], QueueStep::Dials)], "the order is kept");
     f.walk(ids[0], &[S::Dispatched]).await;
     f.fail(ids[0], S::NoAnswer, "NO_ANSWER").await;
-    assert_eq!(f.turns().await, [(ids[1], Turn::Dials)]);
+    assert_eq!(f.queue_steps().await, [(ids[1], QueueStep::Dials)]);
 }
 
 #[tokio::test]
@@ -166,4 +167,21 @@ async fn what_was_written_while_it_was_waited_for_is_read_by_the_next_attempt() 
     let queue = f.service.queue();
     let jobs = [queue.claim(&["text"], 1000).await, queue.claim(&["text"], 1000).await];
     assert!(jobs.iter().all(|claimed| matches!(claimed, Ok(Some(_)))), "the first and the next attempt");
+}
+
+/// The next one goes on at once where a result gives its place up for another attempt.
+#[tokio::test]
+async fn another_attempt_frees_its_place_among_those_of_its_organization() {
+    let f = Fixture::new().await;
+    let limits = WorkspaceLimits { calls_at_once: Some(1), ..WorkspaceLimits::default() };
+    f.service.conversations().set_organization_limits(&f.caller.organization, limits).await.expect("it is there");
+    let (_, simulation, _) = f.booth(again(json!({})), 1).await;
+    let (_, ids) = f.run(simulation, json!({ "runs_per_digital_human": 2 })).await;
+    f.service.conversations().admit().await.expect("admitted");
+    assert_eq!(f.attempt_due().await, Some(1));
+    f.walk(ids[0], &[S::Dispatched]).await;
+    assert_eq!(f.queue_steps().await, [(ids[1], QueueStep::Waits)]);
+    assert_eq!(f.fail(ids[0], S::NoAnswer, "NO_ANSWER").await.status, S::Queued);
+    let next = f.queue_steps().await;
+    assert!(next.contains(&(ids[1], QueueStep::Dials)), "{next:?}");
 }

@@ -346,7 +346,9 @@ async fn another_organization_sees_nothing() {
 #[tokio::test]
 async fn keys_open_their_organization_until_revoked() {
     let f = Fixture::new().await;
-    let make = |scope: &str| f.service.library().create_key(&f.caller, CreateKeyIn { scope: scope.into(), name: None });
+    let make = |scope: &str| {
+        f.service.library().create_key(&f.caller, CreateKeyIn { scope: scope.into(), name: None, user: None })
+    };
     assert_eq!(refusal(make("owner").await), "scope must be read, write or admin");
     let key = make("read").await.expect("a key");
     let caller = f.service.library().authenticate(&key.api_key).await.expect("looked up").expect("known");

@@ -106,6 +106,7 @@ async fn a_failed_statement_spoils_its_session_alone() {
     let mut first = store.org("o").write().await.expect("a turn");
     let organization = first.organization_named("first", clock::new_id(), 0).await.expect("made");
     let key = KeyRow {
+        user_id: None,
         id: clock::new_id(),
         organization: "nobody".to_owned(),
         hash: "hash".to_owned(),

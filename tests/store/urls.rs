@@ -45,10 +45,10 @@ async fn check_bundle(service: &Service, caller: &Caller, url: &str) {
         "custom_metrics": [],
     }));
     let pushed = service.bundles().push(caller, bundle).await.expect("answered");
-    let told: Vec<String> = pushed.errors.iter().flat_map(|error| error.errors.clone()).collect();
+    let problems: Vec<String> = pushed.errors.iter().flat_map(|error| error.errors.clone()).collect();
     let expect = ["http_webhook", "custom_background_noise_url"]
         .map(|field| format!("{field}: {field} points to a host that is not allowed"));
-    assert_eq!(told, if url == INSIDE { expect.to_vec() } else { Vec::new() }, "{url}");
+    assert_eq!(problems, if url == INSIDE { expect.to_vec() } else { Vec::new() }, "{url}");
 }
 
 #[tokio::test]

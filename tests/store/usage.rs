@@ -1,10 +1,13 @@
 //! The usage limit, journeys that go on, and definitions that follow their platforms.
 
+use std::collections::BTreeMap;
+
+use ringer::config::AdapterTable;
 use ringer::model::error_code::ErrorCode;
 use ringer::model::status::{Outcome, ResultStatus as S};
 use ringer::model::time::Timestamp;
 use ringer::queue::{AutosyncJob, CallJob};
-use ringer::service::{Service, Settings};
+use ringer::service::{Service, Settings, Synced, adapters, definitions};
 use ringer_media::call::EndReason;
 use serde_json::json;
 
@@ -14,6 +17,17 @@ use super::{Fixture, map, spec};
 const MINUTE_MS: i64 = 60_000;
 
 impl Fixture {
+    /// Replaces the service by one whose adapter of P4 brings a way to read definitions.
+    fn follow_p4(&mut self) {
+        let table = json!({ "preset": "ultravox" });
+        let tables = BTreeMap::from([("P4".to_owned(), AdapterTable(map(table)))]);
+        let adapters = adapters(&tables).expect("the settings are good");
+        let definitions = definitions(&BTreeMap::new(), &adapters).expect("they are good").into();
+        let settings = Settings { definitions, ..Settings::new(self.folder.path()) };
+        let store = self.service.store().clone();
+        self.service = Service::new(store, self.clock.clone(), settings, self.live.clone());
+    }
+
     /// Replaces the service by one with a limit of minutes.
     fn limit(&mut self, minutes: f64) {
         let settings = Settings { usage_minutes_per_month: Some(minutes), ..self.service.settings().clone() };
@@ -142,26 +156,49 @@ async fn a_lost_journey_step_is_found_by_the_sweep() {
 
 #[tokio::test]
 async fn a_sync_says_what_it_lacks() {
-    let f = Fixture::new().await;
+    let mut f = Fixture::new().await;
     let own = f.agent(json!({ "name": "own" })).await;
     let platform = f.agent(json!({ "name": "theirs", "provider": "P4", "P4_agent_id": "x" })).await;
-    let sync = |agent_id, provider: &str| {
-        let organization = f.caller.organization.clone();
-        let job = AutosyncJob { organization, agent_id, provider: provider.to_owned(), asked_ms: 0 };
-        let service = f.service.clone();
-        async move { service.runs().autosync(&job).await.expect("done") }
+    let sync = async |f: &Fixture, agent_id, provider: &str| {
+        let (organization, provider) = (f.caller.organization.clone(), provider.to_owned());
+        let job = AutosyncJob { organization, agent_id, provider, asked_ms: 0, request: 1 };
+        match f.service.placements().sync_definition(&job).await.expect("done") {
+            Synced::Skipped(reason) => reason,
+            other => panic!("nothing can be read: {other:?}"),
+        }
     };
-    assert_eq!(sync(999, "P4").await, "the agent is gone");
-    assert_eq!(sync(platform, "X").await, "the platform is not known");
-    assert_eq!(sync(platform, "P3").await, "the agent is of another platform");
-    assert_eq!(sync(own, "CUSTOM").await, "the agent is its owner's own: there is nothing to follow");
-    assert_eq!(sync(platform, "P4").await, "no credentials of the platform are set");
+    assert_eq!(sync(&f, 999, "P4").await, "Agent not found");
+    assert_eq!(sync(&f, platform, "X").await, "Unknown provider 'X'");
+    let kept_here = "The definition of an agent of provider CUSTOM is kept here";
+    assert_eq!(sync(&f, own, "CUSTOM").await, kept_here);
+    let unset = "Neither [autosync.P4] nor [adapters.P4] is set up";
+    assert_eq!(sync(&f, platform, "P4").await, unset);
+    f.follow_p4();
+    assert_eq!(sync(&f, own, "P4").await, "P4_agent_id is not set");
+    assert_eq!(sync(&f, platform, "P3").await, "Neither [autosync.P3] nor [adapters.P3] is set up");
+    assert_eq!(sync(&f, platform, "P4").await, "P4_api_key is not set");
     f.service.library().update_integrations(&f.caller, map(json!({ "P4_api_key": "k" }))).await.expect("kept");
-    assert_eq!(sync(platform, "P4").await, "no adapter of the platform is set up");
-    let targets = spec(json!([{ "agent_id": platform, "provider": "P4" }, { "agent_id": own, "provider": "P3" }]));
-    assert_eq!(f.service.runs().run_autosync(&f.caller, targets).await.expect("taken in").targets, 2);
-    for agent in [platform, own] {
-        let claimed = f.service.queue().claim(&["autosync"], 1000).await.expect("claims").expect("one each");
-        assert_eq!(claimed.job::<AutosyncJob>().expect("a sync").agent_id, agent);
-    }
+    let targets = [(platform, "P4"), (own, "P3"), (platform, "P4"), (own, "P4"), (999, "P4"), (platform, "X")];
+    let targets = targets.map(|(agent_id, provider)| json!({ "agent_id": agent_id, "provider": provider }));
+    let taken = f.service.runs().run_autosync(&f.caller, spec(json!(targets))).await.expect("taken in");
+    assert_eq!(taken.targets, 1);
+    let skipped: Vec<_> = taken.skipped.iter().map(|skip| (skip.agent_id, skip.reason.as_str())).collect();
+    let expect = [
+        (own, "Neither [autosync.P3] nor [adapters.P3] is set up"),
+        (platform, "The same target stands before it"),
+        (own, "P4_agent_id is not set"),
+        (999, "Agent not found"),
+        (platform, "Unknown provider 'X'"),
+    ];
+    assert_eq!(skipped, expect);
+    let claimed = f.service.queue().claim(&["autosync"], 1000).await.expect("claims").expect("one");
+    assert_eq!(claimed.job::<AutosyncJob>().expect("a sync").agent_id, platform);
+    assert_eq!(f.service.queue().claim(&["autosync"], 1000).await.expect("claims"), None);
+}
+
+/// A job that an earlier release stored has no number of its request.
+#[test]
+fn a_sync_of_an_earlier_release_is_its_first_request() {
+    let stored = json!({ "organization": "o", "agent_id": 7, "provider": "P4", "asked_ms": 5 });
+    assert_eq!(serde_json::from_value::<AutosyncJob>(stored).expect("it is read").request, 1);
 }

@@ -156,9 +156,9 @@ async fn only_what_is_wanted_is_told() {
     }
     f.deliver().await;
     let came = receiver.take();
-    let told: Vec<(&str, String)> = came.iter().map(|came| (&came.path[5..], came.what().0)).collect();
+    let events: Vec<(&str, String)> = came.iter().map(|came| (&came.path[5..], came.what().0)).collect();
     assert_eq!(
-        told,
+        events,
         [
             ("/agent", RESULTS[0].to_owned()),
             ("/folder", RESULTS[1].to_owned()),
@@ -248,8 +248,8 @@ async fn who_is_awaited_in_writing_has_the_number_that_it_is_written_to() {
         let (_, results) = f.run(simulation, json!({})).await;
         f.walk(results[0], &[S::Queued, S::Ready]).await;
         f.deliver().await;
-        let told = receiver.take()[0].body()["digital_humans"][0].clone();
-        assert_eq!((&told["phone_number"], &told["sip_uri"]), (&json!(expect), &json!("")), "{agent}");
+        let found = receiver.take()[0].body()["digital_humans"][0].clone();
+        assert_eq!((&found["phone_number"], &found["sip_uri"]), (&json!(expect), &json!("")), "{agent}");
         f.work_off().await;
         let asked = json!({ "phone_number": expect, "sip_uri": "", "sim_conversation_id": results[0].to_string() });
         assert_eq!(owner.requests()[0].json(), asked);
@@ -436,9 +436,9 @@ async fn the_worker_tells_by_itself() {
     let (tasks, stop) = (Tasks::new(), CancellationToken::new());
     tasks.spawn("deliveries", deliver::run(f.service.clone(), tasks.clone(), stop.clone()));
     let results = f.many(10).await;
-    let mut told = BTreeSet::new();
-    while told.len() < results.len() {
-        told.insert(receiver.next().await.what().1);
+    let mut ids = BTreeSet::new();
+    while ids.len() < results.len() {
+        ids.insert(receiver.next().await.what().1);
     }
     stop.cancel();
     tasks.stop().await;

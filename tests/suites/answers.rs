@@ -7,10 +7,10 @@ use tokio::net::UdpSocket;
 
 /// Manner in which calls are met.
 #[derive(Copy, Clone, Debug)]
-pub enum Manner {
+pub(super) enum Manner {
     /// Refuses with this status and reason.
     Refuses(u16, &'static str),
-    /// Has no room for the call, and says when to ask again.
+    /// Takes no more calls, and says when to ask again.
     Full,
     /// Says nothing at all.
     Silent,
@@ -25,7 +25,7 @@ pub enum Manner {
 }
 
 /// Answers until it is dropped.
-pub struct Answers {
+pub(super) struct Answers {
     pub address: SocketAddr,
     task: tokio::task::JoinHandle<()>,
 }
@@ -33,7 +33,7 @@ pub struct Answers {
 impl Answers {
     /// Meets calls in this manner.
     #[expect(clippy::disallowed_methods, reason = "a server of a test, ended with it")]
-    pub async fn with(manner: Manner) -> Answers {
+    pub(super) async fn with(manner: Manner) -> Answers {
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port is free"));
         let address = socket.local_addr().expect("it is bound");
         let task = tokio::spawn(async move {

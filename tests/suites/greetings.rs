@@ -39,17 +39,20 @@ async fn a_late_greeting_fails_over_a_pipeline_and_in_writing() {
     let ran = bench.run(&files).await;
     assert!(matches!(ran.code, 1 | 3), "{} {}", ran.out, ran.err);
     assert_eq!(bench.lines().len(), 4);
-    // A recognizer that is late beside other tests leaves a late greeting unknown; it never passes.
+    // Calls that are not on time beside other tests are unknown, with the own fault or the
+    // figure that is not trusted. A late greeting never passes, and
+    // one that comes soon never fails.
     for line in bench.lines() {
         let (name, verdict) = (line["scenario"].as_str().expect("a name"), line["verdict"].as_str());
+        let is_distrusted = line["reason"].as_str().is_some_and(|reason| reason.contains("not trusted"));
+        let is_own = is_distrusted || line["own_faults"].as_array().is_some_and(|faults| !faults.is_empty());
         match name.ends_with("late") {
             true => {
-                let is_own = line["own_faults"].as_array().is_some_and(|faults| !faults.is_empty());
                 assert!(verdict == Some("failed") || (verdict == Some("unknown") && is_own), "{line}");
                 let reason = line["reason"].as_str().expect("a reason");
                 assert!(reason.contains("within_ms is 5000"), "{line}");
             }
-            false => assert_eq!(verdict, Some("passed"), "{line}"),
+            false => assert!(verdict == Some("passed") || (verdict == Some("unknown") && is_own), "{line}"),
         }
     }
 }

@@ -17,9 +17,9 @@ async fn a_run_uses_the_models_that_are_here_and_says_so() {
     let scenario = "  - name: hello\n    turns: [{ say: Hello. }, { wait: 0.1 }]\n    expect: [{ heard: clinic }]\n";
     bench.write("hello.yaml", &suite(&connect, scenario));
     let ran = bench.run(&["hello.yaml"]).await;
-    let told =
+    let message =
         "speech is recognized by the Whisper model tiny.en\nspeech is made by en_US-joe-medium where a voice fits";
-    assert!(ran.out.contains(told), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains(message), "{}{}", ran.out, ran.err);
     let line = &bench.lines()[0];
     assert_eq!(line["recognizer"]["model"], "tiny.en", "{line}");
     assert_eq!(line["synthesizer"], json!({ "kind": "piper", "model": "en_US-joe-medium", "sha256": null }));

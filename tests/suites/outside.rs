@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ringer::suite::stats::{bootstrap, mcnemar, pairs_needed, pass_k, percentile, wilson};
+use ringer::judge::stats::{bootstrap, mcnemar, pairs_needed, pass_k, percentile, wilson};
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
@@ -29,12 +29,13 @@ fn python(script: &str, args: &[&Path], input: &Value) -> String {
 
 #[test]
 fn figures_are_those_of_statsmodels() {
-    let counts = || (1..=25u64).flat_map(|told| (0..=told).map(move |passed| (passed, told)));
+    let counts = || (1..=25u64).flat_map(|decided| (0..=decided).map(move |passed| (passed, decided)));
     let uneven = || (0..=12u64).flat_map(|worse| (0..=12).map(move |better| (worse, better)));
-    let wilsons: Vec<Value> = counts().map(|(passed, told)| json!([[passed, told], wilson(passed, told)])).collect();
-    let together = counts().flat_map(|(passed, told)| (1..=told).map(move |k| (passed, told, k)));
+    let wilsons: Vec<Value> =
+        counts().map(|(passed, decided)| json!([[passed, decided], wilson(passed, decided)])).collect();
+    let together = counts().flat_map(|(passed, decided)| (1..=decided).map(move |k| (passed, decided, k)));
     let together: Vec<Value> =
-        together.map(|(passed, told, k)| json!([[passed, told, k], pass_k(passed, told, k)])).collect();
+        together.map(|(passed, decided, k)| json!([[passed, decided, k], pass_k(passed, decided, k)])).collect();
     // Values without order, of many lengths.
     let draw =
         |count: u64, of: u64| -> Vec<f64> { (0..count).map(|at| ((at * 37 + of * 11) % 101) as f64 / 40.0).collect() };

@@ -31,12 +31,12 @@ struct Module {
 }
 
 /// The files of one package.
-pub struct Package {
+pub(super) struct Package {
     modules: BTreeMap<Vec<String>, Module>,
 }
 
 /// Returns the package of a file: `sip/src`, or `src/human` of `src/human.rs` and `src/human/text.rs`.
-pub fn package_of(path: &str) -> Option<&str> {
+pub(super) fn package_of(path: &str) -> Option<&str> {
     let after = path.find("src/")? + 4;
     match after {
         4 => Some(path[..after + path[after..].find('/').unwrap_or(path.len() - after)].trim_end_matches(".rs")),
@@ -46,7 +46,7 @@ pub fn package_of(path: &str) -> Option<&str> {
 
 impl Package {
     /// Reads the files of the package at `root`, by their paths. Files of tests alone are left out.
-    pub fn new(root: &str, files: &BTreeMap<String, String>) -> Package {
+    pub(super) fn new(root: &str, files: &BTreeMap<String, String>) -> Package {
         // The root of the package is `src/NAME/lib.rs`, or the file beside the folder where the folder is a module of
         // the root package.
         let has_root = files.contains_key(&format!("{root}/lib.rs"));
@@ -85,7 +85,7 @@ impl Package {
     }
 
     /// Returns the groups of files that use each other in a circle.
-    pub fn circles(&self) -> Vec<Vec<String>> {
+    pub(super) fn circles(&self) -> Vec<Vec<String>> {
         let uses: BTreeMap<&str, BTreeSet<&str>> =
             self.modules.values().map(|module| (module.path.as_str(), self.used_files(module))).collect();
         let reach: BTreeMap<&str, BTreeSet<&str>> = uses.keys().map(|path| (*path, reach_of(path, &uses))).collect();
@@ -101,7 +101,7 @@ impl Package {
     }
 
     /// Returns a line for each file of a circle that another one of it uses, with a name that it uses.
-    pub fn reasons(&self, circle: &[String]) -> Vec<String> {
+    pub(super) fn reasons(&self, circle: &[String]) -> Vec<String> {
         let mut names: BTreeMap<(&str, &str), String> = BTreeMap::new();
         for module in self.modules.values().filter(|module| circle.contains(&module.path)) {
             let others = self.targets(module).into_iter().filter(|(other, _)| circle.iter().any(|path| path == other));
@@ -219,7 +219,7 @@ fn without_tests(code: &str) -> String {
 }
 
 /// Returns the names of the modules with a file that are declared for tests alone.
-pub fn test_modules(text: &str) -> Vec<String> {
+pub(super) fn test_modules(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let declared = |pair: &[&str]| {
         let name = pair[1].rsplit_once("mod ")?.1.strip_suffix(';')?;

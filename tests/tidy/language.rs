@@ -202,9 +202,9 @@ fn counts_of_unclear_words_and_shapes_only_fall() {
     let found = counts(&texts, files_in_circles);
     let names: BTreeSet<&str> = found.keys().chain(allowed.keys()).copied().collect();
     let differ = |name: &&str| found.get(name) != allowed.get(name);
-    let told =
+    let describe =
         |name: &str| format!("{} {name} (the list has {:?})", found.get(name).copied().unwrap_or(0), allowed.get(name));
-    let mut wrong: Vec<String> = names.into_iter().filter(differ).map(told).collect();
+    let mut wrong: Vec<String> = names.into_iter().filter(differ).map(describe).collect();
     if found.get("files_in_circles") > allowed.get("files_in_circles") {
         wrong.extend(reasons);
     }

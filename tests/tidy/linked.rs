@@ -40,9 +40,9 @@ fn deny() -> toml::Value {
 fn what_is_linked_in_is_allowed() {
     let mut command = Command::new(env!("CARGO"));
     command.args(["metadata", "--locked", "--offline", "--format-version", "1"]).current_dir(root());
-    let told = command.args(["--filter-platform", "x86_64-unknown-linux-gnu"]).output().expect("cargo runs");
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let metadata: Value = serde_json::from_slice(&told.stdout).expect("JSON");
+    let found = command.args(["--filter-platform", "x86_64-unknown-linux-gnu"]).output().expect("cargo runs");
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+    let metadata: Value = serde_json::from_slice(&found.stdout).expect("JSON");
     let packages = metadata["packages"].as_array().expect("packages");
     assert!(packages.len() > 100, "{}", packages.len());
     assert_eq!(denials(packages, &deny()), Vec::<String>::new());

@@ -75,7 +75,7 @@ const PACKAGES: [Package; 14] = [
 ];
 
 /// Names of the packages in `src`.
-pub const NAMES: [&str; 11] =
+pub(super) const NAMES: [&str; 11] =
     ["api", "base", "engine", "human", "judge", "model", "provider", "service", "store", "syntax", "transport"];
 
 /// Servers of HTTP and databases.

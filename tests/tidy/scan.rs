@@ -1,7 +1,7 @@
 //! Reads Rust source as far as the rules need: what is code, what ships, what is documented. Not a parser.
 
 /// Returns `text` with comments, texts and characters blanked out; line numbers stay.
-pub fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -80,7 +80,7 @@ fn raw(rest: &[u8], prefix: usize) -> usize {
 }
 
 /// Returns `text` without its test module: what is compiled into the product.
-pub fn shipped_code(text: &str) -> &str {
+pub(super) fn shipped_code(text: &str) -> &str {
     let mut at = 0;
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
@@ -94,7 +94,7 @@ pub fn shipped_code(text: &str) -> &str {
 }
 
 /// True if the file at `path` is compiled for tests only.
-pub fn is_test(path: &str) -> bool {
+pub(super) fn is_test(path: &str) -> bool {
     path.starts_with("tests/")
         || path.contains("/tests/")
         || path.ends_with("/tests.rs")
@@ -103,7 +103,7 @@ pub fn is_test(path: &str) -> bool {
 
 /// Returns the line numbers and texts of public items, fields, enum variants and trait functions that have no
 /// docstring.
-pub fn without_docs(text: &str) -> Vec<(usize, String)> {
+pub(super) fn without_docs(text: &str) -> Vec<(usize, String)> {
     let code = code(shipped_code(text));
     let mut missing = Vec::new();
     let mut depth = 0_usize;
@@ -154,7 +154,7 @@ fn is_member(item: &str, is_enum: bool) -> bool {
 }
 
 /// Returns the names of the modules of this package that `code` uses by `crate::`, with their line numbers.
-pub fn used_modules(code: &str) -> Vec<(usize, String)> {
+pub(super) fn used_modules(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("crate::") {
         let whole = at == 0 || !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$');

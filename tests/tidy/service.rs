@@ -6,8 +6,10 @@ use super::{check, read_file, scan, tree};
 
 /// The folders in their order, each with its subject: the type that has its operations. It is held in a field of that
 /// name.
-const ORDER: [(&str, &str); 12] = [
+const ORDER: [(&str, &str); 14] = [
+    ("not_done", ""),
     ("files", ""),
+    ("spending", ""),
     ("outbox", "Outbox"),
     ("library", "Library"),
     ("conversation", "Conversations"),
@@ -23,7 +25,8 @@ const ORDER: [(&str, &str); 12] = [
 
 /// Items of `src/service/lib.rs` itself; any other name that it exports belongs to a folder, and is used from there.
 /// Jobs use the service as a stranger does.
-const ROOT: [&str; 7] = ["Caller", "Handles", "LiveCalls", "NoLiveCalls", "Service", "Settings", "WEBHOOK_PATIENCE"];
+const ROOT: [&str; 8] =
+    ["Caller", "Handles", "LiveCalls", "NoLiveCalls", "NotDone", "Service", "Settings", "WEBHOOK_PATIENCE"];
 
 /// Returns the name that a text begins with.
 fn word(text: &str) -> String {

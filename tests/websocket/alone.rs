@@ -36,7 +36,7 @@ async fn a_server_that_stops_reading() {
     let began = Duration::from_secs(30);
     let held = async { tokio::time::timeout(began, stage.call(call)).await.expect("it ends in time") };
     let (report, other) = tokio::join!(held, other_call(&stage));
-    let report = report.expect("there is room");
+    let report = report.expect("a place is free");
     assert_eq!(report.ending.reason, EndReason::MaxDuration);
     let unsent = report.warnings.iter().any(|warning| warning.contains("were not sent: the agent did not read them"));
     assert!(unsent, "{:?}", report.warnings);
@@ -53,7 +53,7 @@ async fn call_greeter<F>(kind: Kind, script: impl Fn(Line) -> F + Clone + Send +
 where
     F: Future<Output = Line> + Send + 'static,
 {
-    let (tell, told) = tokio::sync::watch::channel(0.0);
+    let (tell, own_length) = tokio::sync::watch::channel(0.0);
     let server = Server::start(move |line: Line| {
         let (began, script, tell) = (monotonic(), script.clone(), tell.clone());
         async move {
@@ -70,10 +70,10 @@ where
     }
     call.spec.opening = Opening::Listen { open_after_ms: None };
     call.spec.limits.max_duration_ms = Some(7000);
-    let report = stage.call(call).await.expect("there is room");
+    let report = stage.call(call).await.expect("a place is free");
     stage.engine.stop().await;
     server.stop().await;
-    let own_s = *told.borrow();
+    let own_s = *own_length.borrow();
     (report, own_s)
 }
 

@@ -14,7 +14,7 @@ use crate::calls::stage::Stage;
 const NO_WORDS: &str = "nothing was understood";
 
 /// Makes a call of two seconds beside another one: it is heard and recorded whole.
-pub async fn other_call(stage: &Stage) -> CallReport {
+pub(super) async fn other_call(stage: &Stage) -> CallReport {
     let server = Server::start(|mut line: Line| async move {
         let words = speech(1.0);
         for piece in words.chunks(640) {
@@ -26,7 +26,7 @@ pub async fn other_call(stage: &Stage) -> CallReport {
     .await;
     let mut good = placement(stage, &server.url(), quick());
     good.spec.limits.max_duration_ms = Some(2500);
-    let report = stage.call(good).await.expect("there is room");
+    let report = stage.call(good).await.expect("a place is free");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration), "the other call");
     assert!(
         report.ending.other_spoke && report.warnings.iter().all(|warning| warning.contains(NO_WORDS)),
@@ -57,18 +57,18 @@ async fn with_input(bad: Vec<Message>, settings: SocketSettings) -> (CallReport,
     call.spec.limits.max_duration_ms = Some(3000);
     let (report, _) = tokio::join!(stage.call(call), other_call(&stage));
     stage.engine.stop().await;
-    (report.expect("there is room"), server)
+    (report.expect("a place is free"), server)
 }
 
 fn violations(report: &CallReport) -> Vec<String> {
-    let told = report.timeline.iter().filter_map(|entry| match &entry.what {
-        EventKind::Channel(told) => match &**told {
+    let event = report.timeline.iter().filter_map(|entry| match &entry.what {
+        EventKind::Channel(event) => match &**event {
             ChannelEvent::Violation { code, .. } => Some(code.to_string()),
             _ => None,
         },
         _ => None,
     });
-    told.collect()
+    event.collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,7 +163,7 @@ async fn audio_that_comes_too_fast_is_kept_for_a_minute() {
         .iter()
         .filter_map(|entry| if let EventKind::RxOverflow { packets } = entry.what { Some(packets) } else { None })
         .sum();
-    assert!((2900..=3050).contains(&overflowed), "60 of 120 s find room: {overflowed} frames of 20 ms do not");
+    assert!((2900..=3050).contains(&overflowed), "60 of 120 s fit: {overflowed} frames of 20 ms do not");
     assert_eq!(report.ending.reason, EndReason::MaxDuration);
     server.stop().await;
 }
@@ -184,7 +184,7 @@ async fn frames_that_break_the_protocol_of_websockets() {
             }
         })
         .await;
-        let report = stage.call(placement(&stage, &server.url(), quick())).await.expect("there is room");
+        let report = stage.call(placement(&stage, &server.url(), quick())).await.expect("a place is free");
         let remote = report.ending.remote.as_ref().expect("it says why");
         assert_eq!((remote.kind, report.ending.reason), (RemoteKind::Lost, EndReason::ConnectionLost), "{bytes:?}");
         assert_eq!(server.what_came().close().map(|(code, _)| code), Some(1002), "{bytes:?}");

@@ -80,8 +80,8 @@ async fn flags_that_do_not_go_together_are_refused() {
         (&["call", "ws://127.0.0.1/", "--dialect", "morse"], "it must be one of twilio_media_streams"),
     ] {
         let output = ringer(args).stderr(std::process::Stdio::piped()).output().await.expect("the program was built");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && told.contains(part), "{told}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && printed.contains(part), "{printed}");
     }
 }
 
@@ -107,11 +107,11 @@ async fn the_sample_agent_speaks_every_dialect() {
         stage.call(placement)
     });
     for (kind, report) in Kind::DIALECTS.into_iter().zip(join_all(calls).await) {
-        let report = report.expect("there is room");
+        let report = report.expect("a place is free");
         assert!(report.ending.connected && report.ending.other_spoke, "{kind:?}: {:?}", report.ending);
         assert_eq!(report.peer.transport(), format!("WebSocket, {}", kind.name()));
         let broken = report.timeline.iter().find(
-            |entry| matches!(&entry.what, EventKind::Channel(told) if matches!(**told, ChannelEvent::Violation { .. })),
+            |entry| matches!(&entry.what, EventKind::Channel(event) if matches!(**event, ChannelEvent::Violation { .. })),
         );
         assert!(broken.is_none(), "{kind:?}: {broken:?}");
     }

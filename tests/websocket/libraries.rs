@@ -38,7 +38,7 @@ async fn the_own_protocol_with_a_server_of_a_library() {
     let server = PythonServer::start("sockets.py", &[], "ws://").await;
     let stage = Stage::new().await;
     let report = stage.call(placement(&stage, format!("{}/default", server.base), None, 8000)).await;
-    let report = report.expect("there is room");
+    let report = report.expect("a place is free");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration), "{:?}", report.ending);
     let seen = server.sees(|seen| seen["default"][0]["close"].is_array()).await["default"][0].clone();
     assert_eq!(seen["close"], json!([1000, "call ended"]));
@@ -77,7 +77,7 @@ async fn certificates_of_servers_are_checked() {
         let config = EngineConfig { tls, ..local::config(RTP_PORTS, 10) };
         let (stage, _calls) = Stage::with_calls(config, Clock::Real).await;
         let report =
-            stage.call(placement(&stage, format!("{address}/default"), None, 1500)).await.expect("there is room");
+            stage.call(placement(&stage, format!("{address}/default"), None, 1500)).await.expect("a place is free");
         assert_eq!(report.ending.connected, connects, "{:?}", report.ending);
         assert_eq!(report.warnings.iter().any(|warning| warning.contains(&unverified)), warns, "{:?}", report.warnings);
         match connects {
@@ -117,7 +117,7 @@ async fn an_echo_agent_cannot_tell_the_engine_from_a_double_of_the_carrier() {
     let mut call = placement(&stage, url.clone(), Some(Kind::TwilioMediaStreams), 5000);
     call.spec.opening = Opening::Made;
     let report = stage.call(call).await;
-    let report = report.expect("there is room");
+    let report = report.expect("a place is free");
     assert!(report.ending.connected, "{:?}", report.ending);
     let broken = |entry: &EventKind| matches!(entry, EventKind::Channel(event) if matches!(**event, ChannelEvent::Violation { .. }));
     assert!(!report.timeline.iter().any(|entry| broken(&entry.what)));

@@ -21,19 +21,19 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 const SPEECH: &[u8] = include_bytes!("../../fixtures/audio/speech.ul");
 
 /// Returns speech at 16 kHz as bytes, low byte first.
-pub fn speech(seconds: f64) -> Vec<u8> {
+pub(super) fn speech(seconds: f64) -> Vec<u8> {
     let pcm = Voice::from_ulaw(SPEECH).say((seconds * 16_000.0) as usize, 0);
     pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect()
 }
 
 /// Returns 1.5 s of speech as mu-law at 8 kHz.
-pub fn speech_of_a_carrier() -> &'static [u8] {
+pub(super) fn speech_of_a_carrier() -> &'static [u8] {
     &SPEECH[..12_000]
 }
 
 /// Counts and messages that a server has seen of all its connections.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub(super) struct Seen {
     /// Number of TCP connections.
     pub connections: usize,
     /// Headers of the last upgrade.
@@ -46,19 +46,19 @@ pub struct Seen {
 
 impl Seen {
     /// Returns the text messages of a type.
-    pub fn texts(&self, kind: &str) -> Vec<Value> {
+    pub(super) fn texts(&self, kind: &str) -> Vec<Value> {
         let texts = self.messages.iter().filter_map(|message| message.to_text().ok().filter(|_| message.is_text()));
         let values = texts.map(|text| serde_json::from_str::<Value>(text).expect("it is JSON"));
         values.filter(|value| value["type"] == kind).collect()
     }
 
     /// Returns the value of a header.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// Returns code and reason of the close frame.
-    pub fn close(&self) -> Option<(u16, String)> {
+    pub(super) fn close(&self) -> Option<(u16, String)> {
         self.messages.iter().find_map(|message| match message {
             Message::Close(Some(frame)) => Some((frame.code.into(), frame.reason.to_string())),
             _ => None,
@@ -67,24 +67,24 @@ impl Seen {
 }
 
 /// A connection of a server.
-pub struct Line {
+pub(super) struct Line {
     socket: WebSocketStream<TcpStream>,
     seen: Arc<Mutex<Seen>>,
 }
 
 impl Line {
     /// Sends a message of the engine's own protocol.
-    pub async fn tell(&mut self, kind: &str, data: Value) {
+    pub(super) async fn tell(&mut self, kind: &str, data: Value) {
         self.send(Message::text(json!({ "type": kind, "data": data }).to_string())).await;
     }
 
     /// Sends a message; one that cannot be sent any more is nothing.
-    pub async fn send(&mut self, message: Message) {
+    pub(super) async fn send(&mut self, message: Message) {
         let _ = self.socket.send(message).await;
     }
 
     /// Reads until a message is the wanted one. False at the end of the connection.
-    pub async fn until(&mut self, wanted: impl Fn(&Message) -> bool) -> bool {
+    pub(super) async fn until(&mut self, wanted: impl Fn(&Message) -> bool) -> bool {
         while let Some(Ok(message)) = self.socket.next().await {
             let found = wanted(&message);
             self.seen.lock().messages.push(message);
@@ -96,13 +96,13 @@ impl Line {
     }
 
     /// Reads until a text message of this type.
-    pub async fn until_text(&mut self, kind: &str) -> bool {
+    pub(super) async fn until_text(&mut self, kind: &str) -> bool {
         let kind = format!("\"type\":\"{kind}\"");
         self.until(move |message| message.to_text().is_ok_and(|text| text.contains(&kind))).await
     }
 
     /// Reads `count` binary messages.
-    pub async fn until_audio(&mut self, count: usize) -> bool {
+    pub(super) async fn until_audio(&mut self, count: usize) -> bool {
         for _ in 0..count {
             if !self.until(Message::is_binary).await {
                 return false;
@@ -112,25 +112,25 @@ impl Line {
     }
 
     /// Reads to the end.
-    pub async fn until_end(&mut self) {
+    pub(super) async fn until_end(&mut self) {
         self.until(|_| false).await;
     }
 
     /// Closes with a code, and reads to the end.
-    pub async fn close(&mut self, code: u16) {
+    pub(super) async fn close(&mut self, code: u16) {
         let frame = CloseFrame { code: CloseCode::from(code), reason: "because".into() };
         let _ = self.socket.close(Some(frame)).await;
         self.until_end().await;
     }
 
     /// Returns the TCP connection below.
-    pub fn tcp(&mut self) -> &mut TcpStream {
+    pub(super) fn tcp(&mut self) -> &mut TcpStream {
         self.socket.get_mut()
     }
 }
 
 /// A server on loopback.
-pub struct Server {
+pub(super) struct Server {
     pub address: SocketAddr,
     seen: Arc<Mutex<Seen>>,
     tasks: Tasks,
@@ -138,7 +138,7 @@ pub struct Server {
 
 impl Server {
     /// Returns a server that does `script` with each connection.
-    pub async fn start<F>(script: impl Fn(Line) -> F + Clone + Send + Sync + 'static) -> Server
+    pub(super) async fn start<F>(script: impl Fn(Line) -> F + Clone + Send + Sync + 'static) -> Server
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -168,7 +168,7 @@ impl Server {
     }
 
     /// Returns a server that answers each connection with these bytes, and closes it.
-    pub async fn answering(answer: String) -> Server {
+    pub(super) async fn answering(answer: String) -> Server {
         Server::accepting(move |mut stream, _| {
             let answer = answer.clone();
             async move {
@@ -183,7 +183,9 @@ impl Server {
     }
 
     /// Returns a server that does `script` with each connection of TCP.
-    pub async fn accepting<F>(script: impl Fn(TcpStream, Arc<Mutex<Seen>>) -> F + Send + Sync + 'static) -> Server
+    pub(super) async fn accepting<F>(
+        script: impl Fn(TcpStream, Arc<Mutex<Seen>>) -> F + Send + Sync + 'static,
+    ) -> Server
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -212,17 +214,17 @@ impl Server {
     }
 
     /// Returns the address of the server for a call.
-    pub fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("ws://{}/agent?who=desk", self.address)
     }
 
     /// Returns everything that was seen so far.
-    pub fn what_came(&self) -> Seen {
+    pub(super) fn what_came(&self) -> Seen {
         self.seen.lock().clone()
     }
 
     /// Ends all of its connections.
-    pub async fn stop(&self) {
+    pub(super) async fn stop(&self) {
         self.tasks.stop().await;
     }
 }

@@ -88,7 +88,7 @@ async fn an_address_that_is_not_allowed_is_not_connected_to() {
     let server = Server::start(|mut line: Line| async move { line.until_end().await }).await;
     let mut placement = super::placement(&stage, &server.url(), twice());
     placement.destination.set_guard(ringer::provider::guard::Guard::new(false));
-    let report = stage.call(placement).await.expect("there is room");
+    let report = stage.call(placement).await.expect("a place is free");
     let remote = report.ending.remote.expect("it says why");
     assert_eq!(
         (remote.kind, remote.text.as_str()),
@@ -197,7 +197,7 @@ async fn a_server_that_says_nothing_is_established_after_two_seconds_and_then_lo
     let server = Server::start(|mut line: Line| async move { line.until_end().await }).await;
     let mut placement = super::placement(&stage, &server.url(), SocketSettings { limits, ..twice() });
     placement.spec.limits.max_duration_ms = Some(5000);
-    let report = stage.call(placement).await.expect("there is room");
+    let report = stage.call(placement).await.expect("a place is free");
     assert_eq!(report.ending.reason, EndReason::MaxDuration);
     server.stop().await;
     stage.engine.stop().await;

@@ -24,7 +24,7 @@ impl Call {
         if !matches!(self.leg, Some(Leg::Pcm(_))) {
             return;
         }
-        let said = self.floor.mouth.announced_id();
+        let said = self.turn_taking.mouth.announced_id();
         if self.channel.announced != said {
             self.end_announcement(self.frame_at);
             if said.is_some() {
@@ -36,7 +36,7 @@ impl Call {
 
     /// Announces the end of what this side was saying, once its last frame was sent.
     pub(super) fn announce_silence(&mut self) {
-        if self.channel.announced.is_some() && self.floor.mouth.announced_id() != self.channel.announced {
+        if self.channel.announced.is_some() && self.turn_taking.mouth.announced_id() != self.channel.announced {
             self.end_announcement(self.frame_at);
         }
     }
@@ -49,30 +49,32 @@ impl Call {
     }
 
     /// Takes an event that the other side told by a message.
-    pub(super) fn take_channel_event(&mut self, told: ChannelEvent, follows_own: bool) {
+    pub(super) fn take_channel_event(&mut self, event: ChannelEvent, follows_own: bool) {
         if !self.phase.is_connected() {
             return;
         }
-        if matches!(told, ChannelEvent::Cleared { .. }) {
+        if matches!(event, ChannelEvent::Cleared { .. }) {
             // Text of audio that is never heard belongs to no turn.
-            self.floor.drop_reported();
+            self.turn_taking.drop_reported();
         }
-        let told = match told {
+        let event = match event {
             ChannelEvent::ToolCalled { name, parameters, output, source, at_ms } => {
                 let call = ToolCall { name, parameters, output, source: Some(source) };
                 // What is yet to come was not done.
                 let at = at_ms.map_or(self.frame_at, |at| ms(at).min(self.frame_at));
                 return self.event(at, Side::Agent, EventKind::ToolCall(Box::new(call)));
             }
-            ChannelEvent::SpeechClaimed { utterance_id, .. } => self.floor().take_claim(utterance_id, follows_own),
+            ChannelEvent::SpeechClaimed { utterance_id, .. } => {
+                self.turn_taking().take_claim(utterance_id, follows_own)
+            }
             ChannelEvent::Reported { text } => {
-                self.floor.keep_reported(&text);
+                self.turn_taking.keep_reported(&text);
                 ChannelEvent::Reported { text }
             }
-            ChannelEvent::Cleared { .. } if self.floor.mouth.speaking_since().is_none() => return,
-            told => told,
+            ChannelEvent::Cleared { .. } if self.turn_taking.mouth.speaking_since().is_none() => return,
+            event => event,
         };
-        self.event(self.frame_at, Side::Agent, EventKind::Channel(Box::new(told)));
+        self.event(self.frame_at, Side::Agent, EventKind::Channel(Box::new(event)));
     }
 
     /// Takes a digit of the other side that came as a message.

@@ -18,12 +18,12 @@ pub(super) struct Concealed {
 
 impl Concealed {
     /// Returns a count of zero.
-    pub fn new() -> Concealed {
+    pub(super) fn new() -> Concealed {
         Concealed { marks: [(Sample::MAX, 0); KEPT], next: 0, forgotten: 0, total: 0 }
     }
 
     /// Records that the count has come to `total` with the frame at `position`.
-    pub fn push(&mut self, position: Sample, total: u64) {
+    pub(super) fn push(&mut self, position: Sample, total: u64) {
         if total == self.total {
             return;
         }
@@ -34,12 +34,12 @@ impl Concealed {
     }
 
     /// Moves all positions `by` samples back.
-    pub fn move_back(&mut self, by: Sample) {
+    pub(super) fn move_back(&mut self, by: Sample) {
         self.marks.iter_mut().for_each(|(middle, _)| *middle -= by);
     }
 
     /// Milliseconds of concealed audio before `at`; only the last 32 frames with concealed audio are told apart.
-    pub fn before(&self, at: Sample) -> u64 {
+    pub(super) fn before(&self, at: Sample) -> u64 {
         let earlier = self.marks.iter().filter(|(middle, _)| *middle < at).map(|(_, total)| *total);
         earlier.max().unwrap_or(0).max(self.forgotten)
     }

@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use crate::frame::{PER_MS, Sample};
 
 /// Length of a tone, in milliseconds.
-pub const TONE_MS: u32 = 100;
+pub(super) const TONE_MS: u32 = 100;
 /// Silence after a tone, in milliseconds.
-pub const GAP_MS: u32 = 100;
+pub(super) const GAP_MS: u32 = 100;
 /// Silence of a comma, instead of the usual gap, in milliseconds.
 const COMMA_MS: u32 = 1000;
 
 /// A run of digits being sent. Every tone begins at a frame's first sample.
 #[derive(Clone, Debug)]
-pub struct Dial {
+pub(super) struct Dial {
     left: VecDeque<char>,
     next: Sample,
     end: Sample,
@@ -21,18 +21,18 @@ pub struct Dial {
 
 impl Dial {
     /// Sends the digits 0-9 * # A-D of `digits` from `start` on; a comma is a pause, everything else is passed over.
-    pub fn new(digits: &str, start: Sample) -> Dial {
+    pub(super) fn new(digits: &str, start: Sample) -> Dial {
         let left = digits.chars().map(|c| c.to_ascii_uppercase()).filter(|c| is_digit(*c) || *c == ',').collect();
         Dial { left, next: start, end: start }
     }
 
     /// Delays the next digit by this many samples.
-    pub fn wait(&mut self, by: Sample) {
+    pub(super) fn wait(&mut self, by: Sample) {
         self.next += by;
     }
 
     /// Returns the digit whose tone begins in the frame at `frame`; `None` without one.
-    pub fn due(&mut self, frame: Sample) -> Option<char> {
+    pub(super) fn due(&mut self, frame: Sample) -> Option<char> {
         while frame >= self.next {
             let digit = self.left.pop_front()?;
             if digit == ',' {
@@ -51,13 +51,13 @@ impl Dial {
     }
 
     /// Returns the end of the last tone, once all digits were sent and the tone is over at `frame`.
-    pub fn end_of_digits(&self, frame: Sample) -> Option<Sample> {
+    pub(super) fn end_of_digits(&self, frame: Sample) -> Option<Sample> {
         (self.left.is_empty() && frame >= self.end).then_some(self.end)
     }
 }
 
 /// True for 0-9, * and #, and A-D.
-pub fn is_digit(c: char) -> bool {
+pub(super) fn is_digit(c: char) -> bool {
     matches!(c, '0'..='9' | '*' | '#' | 'A'..='D')
 }
 

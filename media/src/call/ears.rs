@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::phase::Earlier;
 use super::spec::Ears;
 use super::{Call, EventKind, Output, Percept, Phase, Side, TICK};
+use crate::codec::g711::{FROM_MU_LAW, mu_law};
 use crate::connection::Arrival;
 use crate::dtmf::{Detected, Detector};
 use crate::echo::{EchoFigures, EchoGuard};
@@ -14,10 +15,10 @@ use crate::line_tones::{LineTone, LineTones};
 use crate::time::Time;
 use crate::vad::Edge;
 
-/// Frames kept for a recognizer: 400 ms; the part from 200 ms before the onset is used.
-const PAST: usize = 20;
-/// Audio before the onset that a recognizer is given, in samples.
-const LEAD: Sample = 200 * PER_MS;
+/// Frames kept for a recognizer: 780 ms, as onsets are confirmed up to 500 ms late.
+const PAST: usize = 39;
+/// Audio before the onset that a recognizer is given, in samples: voice activity may miss weak first sounds.
+const LEAD: Sample = 700 * PER_MS;
 /// Longest stretch of concealed audio that is not reported, in samples.
 const SHORT_UNDERRUN: Sample = 40 * PER_MS;
 
@@ -55,8 +56,11 @@ pub(super) struct EarSet {
     digits: Detector,
     /// Tones of the network, while they are looked for.
     pub line: LineTones,
-    past: Box<[(Sample, Frame); PAST]>,
+    /// Frames heard last, with their positions. They are kept in mu-law: a call is small.
+    past: Box<[(Sample, [u8; FRAME]); PAST]>,
     next: usize,
+    /// One past the last sample that a recognizer was given: no word is recognised twice.
+    given_to: Sample,
     /// One past the last sample heard.
     pub heard_to: Sample,
     /// A digit came beside the audio: the same digit heard in the band is its echo.
@@ -64,7 +68,7 @@ pub(super) struct EarSet {
     /// This side's last digit in the band, and when it was sent: it may come back.
     own_digit: (char, Sample),
     made_up: MadeUp,
-    /// Packets that were dropped for lack of room, as far as they were told of.
+    /// Packets that were dropped for lack of space, as far as they were told of.
     overflowed: u64,
 }
 
@@ -92,15 +96,16 @@ impl MadeUp {
 
 impl EarSet {
     /// Returns the state before the first frame. `apart`: the analysed audio is not what was received.
-    pub fn new(which: Ears, apart: bool) -> EarSet {
+    pub(super) fn new(which: Ears, apart: bool) -> EarSet {
         EarSet {
             which,
             voice: EchoGuard::new(),
             witness: (apart && which.voice_activity).then(|| Box::new(EchoGuard::new())),
             digits: Detector::new(),
             line: LineTones::default(),
-            past: Box::new([(Sample::MIN, SILENCE); PAST]),
+            past: Box::new([(Sample::MIN, [0; FRAME]); PAST]),
             next: 0,
+            given_to: Sample::MIN,
             heard_to: Sample::MIN,
             event_digit_at: Sample::MIN / 2,
             own_digit: (' ', Sample::MIN / 2),
@@ -110,7 +115,7 @@ impl EarSet {
     }
 
     /// Takes the 20 ms from `at` on that this side sends.
-    pub fn take_sent(&mut self, at: Sample, pcm: &Frame) {
+    pub(super) fn take_sent(&mut self, at: Sample, pcm: &Frame) {
         if self.which.voice_activity {
             self.voice.take_sent(at, pcm);
             self.witness.iter_mut().for_each(|witness| witness.take_sent(at, pcm));
@@ -118,12 +123,14 @@ impl EarSet {
     }
 
     /// Returns the detector that hears the other side as it was received, without the effects of a bad connection.
-    pub fn measured_voice(&mut self) -> &mut EchoGuard {
+    pub(super) fn measured_voice(&mut self) -> &mut EchoGuard {
         self.witness.as_deref_mut().unwrap_or(&mut self.voice)
     }
 
     /// Moves all positions `by` samples back.
     fn move_back(&mut self, by: Sample) {
+        self.past.iter_mut().for_each(|(from, _)| *from = from.saturating_sub(by));
+        self.given_to = self.given_to.saturating_sub(by);
         self.voice.move_back(by);
         self.witness.iter_mut().for_each(|witness| witness.move_back(by));
     }
@@ -139,17 +146,19 @@ impl EarSet {
     }
 
     fn remember(&mut self, from: Sample, pcm: &Frame) {
-        self.past[self.next] = (from, *pcm);
+        self.past[self.next] = (from, pcm.map(mu_law));
         self.next = (self.next + 1) % PAST;
     }
 
-    /// Returns the frames received since a little before `onset`, in order, as one run.
-    pub fn past_since(&self, onset: Sample) -> Option<(Sample, Vec<i16>)> {
+    /// Returns the frames received since a little before `onset`, in order, as one run: those that were not given to a
+    /// recognizer before.
+    pub(super) fn past_since(&self, onset: Sample) -> Option<(Sample, Vec<i16>)> {
         let frames = (0..PAST).map(|at| &self.past[(self.next + at) % PAST]);
-        let mut wanted =
-            frames.filter(|(from, _)| *from != Sample::MIN && *from + FRAME as Sample > onset - LEAD).peekable();
+        let least = self.given_to.max(onset - LEAD - FRAME as Sample + 1);
+        let mut wanted = frames.filter(|(from, _)| *from != Sample::MIN && *from >= least).peekable();
         let from = wanted.peek()?.0;
-        Some((from, wanted.flat_map(|(_, pcm)| pcm.iter().copied()).collect()))
+        let samples = wanted.flat_map(|(_, bytes)| bytes.iter().map(|byte| FROM_MU_LAW[usize::from(*byte)]));
+        Some((from, samples.collect()))
     }
 
     /// Analyses the frame of `arrival`: takes echo out of it, and returns what is found.
@@ -255,8 +264,8 @@ impl Call {
     /// Hears the 20 ms of the tick at `now`; what is recorded may be handed out by the position `listened_to`.
     fn listen_at(&mut self, now: Time, listened_to: Sample) {
         let Some(leg) = &mut self.leg else { return };
-        let mut room = Scratch::default();
-        let heard = leg.listen(now, &mut room);
+        let mut scratch = Scratch::default();
+        let heard = leg.listen(now, &mut scratch);
         self.shift(heard.moved);
         self.record(&heard);
         self.account(&heard, now);
@@ -271,7 +280,7 @@ impl Call {
         if by > 0 {
             self.window.move_back(by);
             self.ears.move_back(by);
-            self.floor.concealed.move_back(by);
+            self.turn_taking.concealed.move_back(by);
             if let Some(connection) = &mut self.connection {
                 connection.received.move_back(by);
             }
@@ -288,11 +297,11 @@ impl Call {
         }
     }
 
-    /// Accounts for what did not come as audio: digits beside it, packets that are not heard or had no room, and gaps.
+    /// Accounts for what did not come as audio: digits beside it, packets that are not heard or had no space, and gaps.
     fn account(&mut self, heard: &HeardFrame<'_>, now: Time) {
         let Some(leg) = &self.leg else { return };
         let underrun = self.ears.count_gaps(heard);
-        self.floor.concealed.push(heard.position, leg.concealed_ms());
+        self.turn_taking.concealed.push(heard.position, leg.concealed_ms());
         let overflowed = leg.overflow_count();
         let packets = overflowed.saturating_sub(std::mem::replace(&mut self.ears.overflowed, overflowed));
         self.waits.media_at = self.waits.media_at.max(leg.last_sign());
@@ -324,7 +333,7 @@ impl Call {
         }
     }
 
-    /// Analyses a frame, and gives the floor the percepts in it.
+    /// Analyses a frame, and gives the turn-taking the percepts in it.
     fn hear(&mut self, mut arrival: Arrival, now: Time) {
         if self.waits.on_hold {
             arrival.pcm = SILENCE;
@@ -332,8 +341,9 @@ impl Call {
         }
         let perceived = self.ears.perceive(&mut arrival);
         let from = arrival.position;
-        if self.floor.is_feeding() {
+        if self.turn_taking.is_feeding() {
             self.out.ears(from, &arrival.pcm);
+            self.ears.given_to = from + FRAME as Sample;
         }
         if let Some(tone) = perceived.line_tone {
             let at = tone.from;
@@ -353,16 +363,16 @@ impl Call {
         }
     }
 
-    /// Gives the floor a percept, and carries out what it decides.
+    /// Gives the turn-taking a percept, and carries out what it decides.
     fn take_percept(&mut self, percept: Percept) {
-        self.floor().perceive(percept);
+        self.turn_taking().perceive(percept);
         self.carry_out();
     }
 
     /// Notes a digit that this side sends as a tone.
     pub(super) fn sound_digit(&mut self, digit: char, at: Sample) {
         self.ears.own_digit = (digit, at);
-        self.floor.mouth.tone(digit, at);
+        self.turn_taking.mouth.tone(digit, at);
     }
 
     /// Ends the other side's running speech and turn at `end`, where the call ends.
@@ -376,14 +386,15 @@ impl Call {
         if let Some(end) = seen {
             self.tell_edge(Edge::Ended { end }, now);
         }
-        self.floor().end_other_turn(heard.unwrap_or(end));
+        self.turn_taking().end_other_turn(heard.unwrap_or(end));
         self.carry_out();
     }
 
     /// Reports that the other side began or ceased to speak.
     pub(super) fn tell_edge(&mut self, edge: Edge, now: Time) {
         let arrival_ms = self.sample(now) as f64 / PER_MS as f64;
-        let before = |at: Sample| self.spec.extension.is_some() && self.floor.start().is_none_or(|start| at < start);
+        let before =
+            |at: Sample| self.spec.extension.is_some() && self.turn_taking.start().is_none_or(|start| at < start);
         match edge {
             Edge::Started { onset } => {
                 let pre_conversation = before(onset);
@@ -402,8 +413,8 @@ impl Call {
 
     fn listen_early(&mut self, now: Time) {
         let Some(leg) = &mut self.leg else { return };
-        let mut room = Scratch::default();
-        let heard = leg.listen(now, &mut room);
+        let mut scratch = Scratch::default();
+        let heard = leg.listen(now, &mut scratch);
         self.out.early(heard.pcm);
         // Sample 0 is not known yet: positions are times.
         let Some(tone) = self.ears.line.push(heard.pcm, (now.0 / NS_PER_SAMPLE) as Sample) else { return };
@@ -447,6 +458,7 @@ impl Call {
     /// Hands the recognizer the audio received just before the onset was confirmed.
     pub(super) fn feed_from(&mut self, onset: Sample) {
         if let Some((from, pcm)) = self.ears.past_since(onset) {
+            self.ears.given_to = from + pcm.len() as Sample;
             self.out.push(Output::EarsPast { from, pcm });
         }
     }
@@ -468,4 +480,26 @@ fn line_tone_events(tone: LineTone) -> impl Iterator<Item = EventKind> {
 /// True for audio that belongs in a recording.
 fn is_recorded(kind: HeardKind) -> bool {
     matches!(kind, HeardKind::Real | HeardKind::Lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recognizer_is_given_700_ms_before_an_onset_and_nothing_twice() {
+        let mut ears = EarSet::new(Ears::default(), false);
+        let frame = |n: usize| (n * FRAME) as Sample;
+        (0..60).for_each(|n| ears.remember(frame(n), &[(n * 100) as i16; FRAME]));
+        let (from, pcm) = ears.past_since(frame(58)).expect("frames were heard");
+        assert_eq!((from, from + pcm.len() as Sample), (frame(58) - 700 * PER_MS, frame(60)));
+        let near = pcm.chunks(FRAME).zip(23..).all(|(part, n)| part.iter().all(|x| (x - n * 100).abs() <= 130));
+        assert!(near, "the samples are those that were heard");
+
+        ears.given_to = frame(40);
+        ears.move_back(frame(1));
+        assert_eq!(ears.past_since(frame(57)).map(|(from, _)| from), Some(frame(39)));
+        ears.given_to = frame(59);
+        assert_eq!(ears.past_since(frame(57)), None);
+    }
 }

@@ -2,7 +2,7 @@
 //! added. Sound above the band of a telephone codec is no speech to the other side.
 //!
 //! The ruler is that of all true onsets and ends: the first and the last 10 ms that are louder than -50 dBov and than
-//! the floor of the last 3 s + 5 dB.
+//! the noise floor of the last 3 s + 5 dB.
 
 use super::pauses::Pauses;
 use crate::clip::{OVER_FLOOR_DB, SILENCE_DBOV};
@@ -16,18 +16,19 @@ use crate::vad::percentiles::Percentiles;
 
 /// Grid of the edges (10 ms).
 const BLOCK: Sample = 10 * PER_MS;
-/// Blocks that the floor is found in (3 s).
+/// Blocks that the noise floor is found in (3 s).
 const MEMORY: usize = 300;
 /// Levels are told apart from here on, dBov; digital silence is here.
 const LOWEST_DBOV: f32 = -96.0;
-/// Share of the blocks that the floor stays above. Words have gaps between their sounds, noise under them has none.
+/// Share of the blocks that the noise floor stays above. Words have gaps between their sounds, noise under them has
+/// none.
 const FLOOR_SHARE: f32 = 0.02;
 /// Highest noise floor, dBov: sound that is this loud throughout is words without a gap.
 const MOST_FLOOR_DBOV: f32 = -40.0;
 
 /// Follows what sounds, one utterance at a time. Allocates nothing while it does.
 #[derive(Debug)]
-pub struct Edges {
+pub(super) struct Edges {
     /// Audio quality as it acts on the sent audio, without the noise that it adds.
     lever: Impair,
     /// Conversion to 8 kHz, when the codec carries 4 kHz.
@@ -61,7 +62,7 @@ impl Block {
 
 /// Audible extent of an utterance.
 #[derive(Debug)]
-pub struct Sounded {
+pub(super) struct Sounded {
     /// Onset; its first sample when nothing of it can be heard.
     pub from: Sample,
     /// End, at the onset or after it.
@@ -75,7 +76,7 @@ pub struct Sounded {
 impl Edges {
     /// Returns the state before the first utterance. `rate_hz` is the codec's; `stream` draws the places of the audio
     /// quality's dropouts.
-    pub fn new(quality: AudioQuality, rate_hz: u32, stream: Stream) -> Edges {
+    pub(super) fn new(quality: AudioQuality, rate_hz: u32, stream: Stream) -> Edges {
         let mut levels = Percentiles::new(LOWEST_DBOV, 0.5);
         (0..MEMORY).for_each(|_| levels.push(LOWEST_DBOV));
         Edges {
@@ -92,7 +93,7 @@ impl Edges {
     }
 
     /// Begins to follow an utterance or a probe whose first sample is at `at`.
-    pub fn begin(&mut self, at: Sample) {
+    pub(super) fn begin(&mut self, at: Sample) {
         let silent = ((at - self.next) / BLOCK).clamp(0, MEMORY as Sample);
         (0..silent).for_each(|_| self.levels.push(LOWEST_DBOV));
         self.down.iter_mut().for_each(|down| *down = Down2::new());
@@ -102,12 +103,12 @@ impl Edges {
     }
 
     /// Takes in a frame in which nothing sounds.
-    pub fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         self.lever.skip();
     }
 
     /// Takes in the frame at `at`, in which it sounds from the sample `from` on.
-    pub fn follow(&mut self, at: Sample, sum: &Sum, from: usize) {
+    pub(super) fn follow(&mut self, at: Sample, sum: &Sum, from: usize) {
         if at > self.next {
             // Ticks that were not sent are silence.
             self.close(self.next);
@@ -124,12 +125,12 @@ impl Edges {
     }
 
     /// Returns the onset, once it was audible.
-    pub fn onset(&self) -> Option<Sample> {
+    pub(super) fn onset(&self) -> Option<Sample> {
         self.onset
     }
 
     /// Ends what sounds; its last sample was sent before `end`.
-    pub fn end(&mut self, end: Sample) -> Sounded {
+    pub(super) fn end(&mut self, end: Sample) -> Sounded {
         if self.down.is_some() && self.next < end + DELAY {
             // The samples that the filter still holds.
             self.take_in(self.next, &SILENCE);
@@ -176,8 +177,8 @@ impl Edges {
         }
         let level_dbov = mean_square_dbov(energy as f64 / samples as f64);
         self.levels.push(level_dbov.max(f64::from(LOWEST_DBOV)) as f32);
-        let [floor] = self.levels.below([FLOOR_SHARE]);
-        let is_heard = level_dbov > SILENCE_DBOV.max(f64::from(floor.min(MOST_FLOOR_DBOV)) + OVER_FLOOR_DB);
+        let [noise_floor] = self.levels.below([FLOOR_SHARE]);
+        let is_heard = level_dbov > SILENCE_DBOV.max(f64::from(noise_floor.min(MOST_FLOOR_DBOV)) + OVER_FLOOR_DB);
         if is_heard {
             self.onset.get_or_insert(from);
             self.ended = to;

@@ -1,5 +1,7 @@
 //! How a call ends: reasons, the other side's part in them, and the figures that are left.
 
+use serde::{Deserialize, Serialize};
+
 use crate::connection::Impairment;
 use crate::echo::EchoFigures;
 use crate::frame::Sample;
@@ -38,7 +40,7 @@ impl RemoteEnd {
 
     /// Returns the name of the kind by which the connection to a voice pipeline or a media room failed.
     pub fn pipeline_code(&self) -> Option<&str> {
-        if let EndDetail::Pipeline { code } = &self.detail { Some(code) } else { None }
+        if let EndDetail::Pipeline { kind } = &self.detail { Some(kind) } else { None }
     }
 
     /// True when the other side says that the call may be tried again later.
@@ -72,7 +74,7 @@ pub enum EndDetail {
     /// Failure of the connection to a voice pipeline.
     Pipeline {
         /// Name of the kind of its failure.
-        code: String,
+        kind: String,
     },
 }
 
@@ -103,7 +105,7 @@ pub enum RemoteKind {
 }
 
 /// Reason for which a call ended. `as_str` gives its name in results.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndReason {
     /// The mind decided to hang up.
     DhEndCall,

@@ -182,11 +182,11 @@ pub enum EventKind {
     RxOverflow { packets: u64 },
     /// Ticks that came more than 20 ms late.
     LateFrames { count: u64 },
-    /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `answer_broke_off`, `meaning_late`,
-    /// `meaning_not_told`, `recognizer_late`, `synthesizer_failed`, of the transport: `dtmf_info_refused`,
-    /// `codec_change_not_followed`, of what arrives and is not heard ([`crate::leg::Unheard`]), of the analysis:
-    /// `speech_under_tone`, or of the probes: `probe_not_ready`, `probe_words_do_not_fit`. `why` is for a person, and
-    /// may be empty.
+    /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `answer_broke_off`, `rare_words`,
+    /// `meaning_late`, `meaning_not_told`, `recognizer_late`, `synthesizer_failed`, of the transport:
+    /// `dtmf_info_refused`, `codec_change_not_followed`, of what arrives and is not heard ([`crate::leg::Unheard`]), of
+    /// the analysis: `speech_under_tone`, or of the probes: `probe_not_ready`, `probe_words_do_not_fit`. `why` is for a
+    /// person, and may be empty.
     Note { code: Code, why: String },
     /// A message of this side, in a written conversation.
     MessageSent { message_id: Option<String>, text: String, channel: Option<String>, kind: Kind },

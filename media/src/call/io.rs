@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::channel_event::ChannelEvent;
 use super::ending::{EndReason, Ending, RemoteEnd};
 use super::event::{Code, Event, Word};
@@ -126,24 +128,24 @@ pub enum Signal {
     Digit {
         /// One of 0-9, * and #, A-D.
         digit: char,
-        /// Duration of the key as the sender tells it, in milliseconds.
+        /// Duration of the digit as the sender tells it, in milliseconds.
         duration_ms: u32,
     },
     /// A digit came as a message of the channel. Before the answer it is passed over.
     DigitMessage {
         /// One of 0-9, * and #, A-D.
         digit: char,
-        /// Duration of the key, in milliseconds; 0 when it is not told.
+        /// Duration of the digit, in milliseconds; 0 when it is not told.
         duration_ms: u32,
     },
     /// The other side told something by a message of the channel. Before the answer it is passed over.
     Channel {
         /// The message. The effect of [`ChannelEvent::SpeechClaimed`] is found by the call.
-        told: ChannelEvent,
+        event: ChannelEvent,
         /// True when the message came less than 300 ms after the announcement of an utterance of this side.
         follows_own: bool,
     },
-    /// Audio of the other side came faster than it is heard, and found no room any more.
+    /// Audio of the other side came faster than it is heard, and no longer fits.
     Overflowed {
         /// Frames of 20 ms that were dropped.
         frames: u64,
@@ -344,7 +346,7 @@ pub enum Effect {
         /// Text of the turn.
         text: String,
         /// Language of the text, as far as the recognizer tells it.
-        told: DetectedLanguage,
+        detected: DetectedLanguage,
     },
     /// The effect is no longer wanted; nothing is answered for it.
     Cancel(EffectId),
@@ -478,7 +480,7 @@ pub struct Move {
 }
 
 /// Behaviour of this side after a move.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Then {
     /// Listen for the other side.
     #[default]

@@ -11,7 +11,7 @@ use crate::mixer::{Mixer, NOTHING, Sum};
 
 /// The sources of the sent audio.
 #[derive(Debug)]
-pub struct Mouth {
+pub(super) struct Mouth {
     utterance: Option<Utterance>,
     /// A probe that sounds: nobody's turn.
     probe: Option<Box<Utterance>>,
@@ -30,7 +30,7 @@ pub struct Mouth {
 
 /// An utterance that is over.
 #[derive(Debug)]
-pub struct Said {
+pub(super) struct Said {
     /// Utterance that is over.
     pub utterance: Utterance,
     /// Beginning of the utterance, when it was not reported before.
@@ -45,7 +45,7 @@ pub struct Said {
 
 /// Beginnings and ends of utterances in one frame.
 #[derive(Debug, Default)]
-pub struct Rendered {
+pub(super) struct Rendered {
     /// Beginning of the utterance that goes on, when its true onset was not known before.
     pub begun: Option<Begun>,
     /// Utterance with words that is over.
@@ -56,7 +56,7 @@ pub struct Rendered {
 
 impl Mouth {
     /// Returns the state without sound. `rate_hz` is the codec's.
-    pub fn new(spec: &CallSpec, rate_hz: u32) -> Mouth {
+    pub(super) fn new(spec: &CallSpec, rate_hz: u32) -> Mouth {
         let draws = || spec.seed.stream("audio_quality");
         Mouth {
             utterance: None,
@@ -76,7 +76,7 @@ impl Mouth {
     }
 
     /// Begins `utterance` at `at`.
-    pub fn say(&mut self, mut utterance: Utterance, at: Sample) {
+    pub(super) fn say(&mut self, mut utterance: Utterance, at: Sample) {
         utterance.started = Some(at);
         self.said_to = at;
         self.edges.begin(at);
@@ -84,12 +84,12 @@ impl Mouth {
     }
 
     /// Returns the utterance that is being said; `None` in silence.
-    pub fn saying(&mut self) -> Option<&mut Utterance> {
+    pub(super) fn saying(&mut self) -> Option<&mut Utterance> {
         self.utterance.as_mut()
     }
 
     /// Cuts what is being said at `end`, without a fade.
-    pub fn cut_off(&mut self, end: Sample) -> Option<Said> {
+    pub(super) fn cut_off(&mut self, end: Sample) -> Option<Said> {
         let mut utterance = self.utterance.take()?;
         let sounded = self.edges.end(end);
         Some(Said {
@@ -102,31 +102,31 @@ impl Mouth {
     }
 
     /// Returns the number of the words that sound, probes that have words included; tones, coughs and noise have none.
-    pub fn announced_id(&self) -> Option<u32> {
+    pub(super) fn announced_id(&self) -> Option<u32> {
         let has_words = |probe: &&Utterance| !probe.is_stopping() && probe.has_words();
         let probe = self.probe.as_deref().filter(has_words);
         self.utterance.as_ref().or(probe).map(|said| said.id)
     }
 
     /// Returns the true onset of this side's running words, as soon as it is known; its first sample before.
-    pub fn speaking_since(&self) -> Option<Sample> {
+    pub(super) fn speaking_since(&self) -> Option<Sample> {
         self.utterance.as_ref().and_then(|said| said.onset.or(said.started))
     }
 
     /// True when this side does not yield before the end of its words.
-    pub fn holds_floor(&self) -> bool {
+    pub(super) fn holds_floor(&self) -> bool {
         self.utterance.as_ref().is_some_and(|said| said.holds_floor)
     }
 
     /// Sounds `probe` at `at`.
-    pub fn sound(&mut self, mut probe: Utterance, at: Sample) {
+    pub(super) fn sound(&mut self, mut probe: Utterance, at: Sample) {
         probe.started = Some(at);
         self.edges.begin(at);
         self.probe = Some(Box::new(probe));
     }
 
     /// Ends the probe that sounds at `end` with a 5 ms fade; hands it out once, if it was heard.
-    pub fn cut_probe(&mut self, end: Sample) -> Option<Said> {
+    pub(super) fn cut_probe(&mut self, end: Sample) -> Option<Said> {
         let probe = self.probe.as_mut().filter(|probe| !probe.is_stopping())?;
         probe.stop();
         let sounded = self.edges.end(end);
@@ -136,12 +136,12 @@ impl Mouth {
     }
 
     /// Sounds a digit's tone at `at`.
-    pub fn tone(&mut self, digit: char, at: Sample) {
+    pub(super) fn tone(&mut self, digit: char, at: Sample) {
         self.tones = Some(Tones::new(digit.encode_utf8(&mut [0; 4]), at, Pace::default()));
     }
 
     /// Makes the frame at `at`, and the same before noise and audio quality. What begins and ends in it is handed back.
-    pub fn render(&mut self, at: Sample, frame: &mut Frame, clean: &mut Frame) -> Rendered {
+    pub(super) fn render(&mut self, at: Sample, frame: &mut Frame, clean: &mut Frame) -> Rendered {
         let mut sum = NOTHING;
         let mut rendered = Rendered::default();
         let mut sounds = false;

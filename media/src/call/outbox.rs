@@ -10,7 +10,7 @@ const PACKETS: usize = 4;
 
 /// A queue of outputs with fixed buffers for packets, ears and early media.
 #[derive(Debug)]
-pub struct Outbox {
+pub(super) struct Outbox {
     queue: VecDeque<Waiting>,
     /// Datagrams, one behind the other, and the bytes of them.
     packets: Box<[u8]>,
@@ -33,7 +33,7 @@ enum Waiting {
 
 impl Outbox {
     /// Returns a queue for one pass, in which up to `heard` frames (at least 1) go to the recognizer.
-    pub fn new(heard: usize) -> Outbox {
+    pub(super) fn new(heard: usize) -> Outbox {
         Outbox {
             queue: VecDeque::with_capacity(16),
             packets: Box::default(),
@@ -45,24 +45,24 @@ impl Outbox {
         }
     }
 
-    /// Makes room for the datagrams of a leg, of which the longest has `longest` bytes. Those that wait are dropped.
-    pub fn carry(&mut self, longest: usize) {
+    /// Makes space for the datagrams of a leg, of which the longest has `longest` bytes. Those that wait are dropped.
+    pub(super) fn carry(&mut self, longest: usize) {
         self.queue.retain(|waiting| !matches!(waiting, Waiting::Packet { .. }));
         (self.packets, self.packed) = (vec![0; PACKETS * longest].into(), 0);
     }
 
-    /// Adds a datagram; it is dropped when the pass has no room left.
-    pub fn packet(&mut self, path: MediaChannel, bytes: &[u8]) {
+    /// Adds a datagram; it is dropped when the pass has no space left.
+    pub(super) fn packet(&mut self, path: MediaChannel, bytes: &[u8]) {
         let at = self.packed;
-        if let Some(room) = self.packets.get_mut(at..at + bytes.len()) {
-            room.copy_from_slice(bytes);
+        if let Some(slot) = self.packets.get_mut(at..at + bytes.len()) {
+            slot.copy_from_slice(bytes);
             self.packed += bytes.len();
             self.queue.push_back(Waiting::Packet { path, at, len: bytes.len() });
         }
     }
 
     /// Adds a received frame; it is dropped when the pass has no slot left.
-    pub fn ears(&mut self, from: Sample, pcm: &[i16; FRAME]) {
+    pub(super) fn ears(&mut self, from: Sample, pcm: &[i16; FRAME]) {
         let slot = self.free_ears;
         if let Some(ears) = self.ears.get_mut(slot) {
             ears.copy_from_slice(pcm);
@@ -72,25 +72,25 @@ impl Outbox {
     }
 
     /// Adds a frame to be sent.
-    pub fn frame(&mut self, from: Sample, pcm: &[i16]) {
+    pub(super) fn frame(&mut self, from: Sample, pcm: &[i16]) {
         self.frame.clear();
         self.frame.extend_from_slice(pcm);
         self.queue.push_back(Waiting::Frame { from });
     }
 
     /// Adds one frame that was heard before the answer.
-    pub fn early(&mut self, pcm: &[i16; FRAME]) {
+    pub(super) fn early(&mut self, pcm: &[i16; FRAME]) {
         self.early.copy_from_slice(pcm);
         self.queue.push_back(Waiting::Early);
     }
 
     /// Adds any other output.
-    pub fn push(&mut self, output: Output<'static>) {
+    pub(super) fn push(&mut self, output: Output<'static>) {
         self.queue.push_back(Waiting::Owned(output));
     }
 
     /// Returns the next output, in order.
-    pub fn pop(&mut self) -> Option<Output<'_>> {
+    pub(super) fn pop(&mut self) -> Option<Output<'_>> {
         let Some(waiting) = self.queue.pop_front() else {
             (self.packed, self.free_ears) = (0, 0);
             // Begins at the front again, where it stays in the processor's cache.
@@ -107,7 +107,7 @@ impl Outbox {
     }
 
     /// True when nothing waits.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 }

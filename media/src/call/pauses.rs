@@ -9,25 +9,25 @@ const MOST: usize = 64;
 
 /// Follows one utterance at a time.
 #[derive(Debug)]
-pub struct Pauses {
+pub(super) struct Pauses {
     quiet_since: Option<Sample>,
     found: Vec<[Sample; 2]>,
 }
 
 impl Pauses {
     /// Returns the state without an utterance.
-    pub fn new() -> Pauses {
+    pub(super) fn new() -> Pauses {
         Pauses { quiet_since: None, found: Vec::with_capacity(MOST) }
     }
 
     /// Forgets the pauses of the utterance before, as another one begins.
-    pub fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         self.quiet_since = None;
         self.found.clear();
     }
 
     /// Takes in the stretch that begins at `from`, which is silent or not; they come in order.
-    pub fn follow(&mut self, from: Sample, is_silent: bool) {
+    pub(super) fn follow(&mut self, from: Sample, is_silent: bool) {
         if is_silent {
             self.quiet_since.get_or_insert(from);
         } else if let Some(since) = self.quiet_since.take()
@@ -40,7 +40,7 @@ impl Pauses {
 
     /// Returns the utterance's pauses in order, each from its first sample to one past its last. Silence at its end is
     /// none.
-    pub fn spans(&self) -> Box<[[Sample; 2]]> {
+    pub(super) fn spans(&self) -> Box<[[Sample; 2]]> {
         self.found.as_slice().into()
     }
 }

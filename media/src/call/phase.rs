@@ -102,7 +102,7 @@ impl Call {
                 self.phase = Phase::Dialing { since: now };
                 self.waits.address = Some(address.clone());
                 self.waits.before.push((now, Side::Engine, EventKind::Dialing { address }));
-                self.floor().prepare_opening();
+                self.turn_taking().prepare_opening();
                 self.carry_out();
             }
             Signal::Ringing { code } => {
@@ -129,14 +129,14 @@ impl Call {
                 }
             }
             Signal::Digit { digit, duration_ms } if self.phase.is_connected() => {
-                // It is sent when the key is released.
+                // It is sent when the digit is released.
                 let from = (self.sample(now) - ms(duration_ms)).clamp(0, self.frame_at);
                 self.digit_beside_audio(digit, from, duration_ms, "info");
             }
             Signal::DigitMessage { digit, duration_ms } if self.phase.is_connected() => {
                 self.digit_by_message(digit, duration_ms);
             }
-            Signal::Channel { told, follows_own } => self.take_channel_event(told, follows_own),
+            Signal::Channel { event, follows_own } => self.take_channel_event(event, follows_own),
             Signal::Overflowed { frames } if self.phase.is_connected() => {
                 self.event(self.frame_at, Side::Engine, EventKind::RxOverflow { packets: frames });
             }
@@ -213,8 +213,8 @@ impl Call {
                 }
             }
             Phase::Closing { until, .. } => {
-                if !self.floor.is_waiting_for_text() || now >= *until {
-                    self.floor().close_late(Sample::MAX);
+                if !self.turn_taking.is_waiting_for_text() || now >= *until {
+                    self.turn_taking().close_late(Sample::MAX);
                     self.carry_out();
                     self.over();
                 }
@@ -232,7 +232,7 @@ impl Call {
             Some(leg) if leg.params() == keyed => leg.set_origin(self.origin),
             _ => self.begin_leg(params, self.origin),
         }
-        self.floor.mouth = Mouth::new(&self.spec, params.rate_hz());
+        self.turn_taking.mouth = Mouth::new(&self.spec, params.rate_hz());
         self.connection = Connection::new(&self.spec.connection, self.spec.seed).map(Box::new);
         self.phase = Phase::Connected;
         self.waits.media_at = Some(now);
@@ -240,9 +240,9 @@ impl Call {
         let address = self.waits.address.take();
         self.event(0, Side::Engine, EventKind::Connected { address, code, codec: params.codec_name().into() });
         let extension = self.spec.extension.clone();
-        let floor = self.floor();
-        floor.begin_call(extension.as_deref());
-        floor.prepare_audio();
+        let turn_taking = self.turn_taking();
+        turn_taking.begin_call(extension.as_deref());
+        turn_taking.prepare_audio();
         self.carry_out();
     }
 
@@ -266,25 +266,25 @@ impl Call {
     pub(super) fn act(&mut self, now: Time) {
         let is_held = self.is_held();
         if !is_held {
-            self.floor().run_dial();
+            self.turn_taking().run_dial();
             self.carry_out();
         }
         self.run_timers(now);
         if !self.phase.is_connected() {
             return;
         }
-        self.floor().tick(is_held);
+        self.turn_taking().tick(is_held);
         self.carry_out();
     }
 
     /// Sends a digit whose tone begins at `at`, and reports it.
     pub(super) fn send_digit(&mut self, digit: char, at: Sample) {
-        let method = self.key(digit, at);
+        let method = self.play_digit(digit, at);
         self.event(at, Side::Dh, EventKind::DtmfSent { digit, method: method.into(), duration_ms: TONE_MS });
     }
 
     /// Sends one digit that begins at `at`; returns the method's name in timelines.
-    fn key(&mut self, digit: char, at: Sample) -> &'static str {
+    fn play_digit(&mut self, digit: char, at: Sample) -> &'static str {
         let events = self.leg.as_mut().filter(|leg| leg.has_events());
         match (self.spec.dtmf, events) {
             (method @ (DtmfMethod::Message | DtmfMethod::MessageAndTone), _) => {
@@ -314,13 +314,13 @@ impl Call {
         let limits = &self.spec.limits;
         let over = |limit: Option<u32>, since: Sample| limit.is_some_and(|limit| at - since >= ms(limit));
         let is_there = self.waits.away.is_none();
-        let hangup = self.floor.due_hangup(at).filter(|reason| is_there || *reason != EndReason::SilenceTimeout);
+        let hangup = self.turn_taking.due_hangup(at).filter(|reason| is_there || *reason != EndReason::SilenceTimeout);
         let media_late = |media_at: Time| now.since(media_at) >= Duration::from_millis(limits.media_timeout_ms.into());
         if let Some(reason) = hangup {
             self.end_now(now, reason);
         } else if over(limits.max_duration_ms, 0) {
             self.end_now(now, EndReason::MaxDuration);
-        } else if is_there && over(limits.inactivity_ms, self.floor.active_at()) && self.floor.is_quiet() {
+        } else if is_there && over(limits.inactivity_ms, self.turn_taking.active_at()) && self.turn_taking.is_quiet() {
             self.end_now(now, EndReason::InactivityTimeout);
         } else if !self.waits.on_hold
             && is_there
@@ -399,7 +399,7 @@ impl Call {
             self.end_other_speech(end, now);
             self.say_goodbye(now);
         }
-        self.floor().drop_plans();
+        self.turn_taking().drop_plans();
         self.carry_out();
         let by = match reason {
             EndReason::AgentHangup | EndReason::Rejected => "AGENT",
@@ -414,9 +414,9 @@ impl Call {
         };
         let (sip_code, q850_cause) = remote.as_ref().map_or((None, None), |end| (end.sip_code(), end.q850_cause()));
         let close_code = remote.as_ref().and_then(RemoteEnd::close_code);
-        let told = if connected { self.sample(gone).clamp(end, end.max(self.frame_at)) } else { 0 };
+        let at = if connected { self.sample(gone).clamp(end, end.max(self.frame_at)) } else { 0 };
         self.event(
-            told,
+            at,
             Side::Engine,
             EventKind::Ended { by: by.into(), reason: reason.as_str().into(), sip_code, q850_cause, close_code },
         );
@@ -426,7 +426,7 @@ impl Call {
             samples: end,
             remote,
             fault,
-            other_spoke: self.floor.has_heard_speech(),
+            other_spoke: self.turn_taking.has_heard_speech(),
             quality: self.quality(),
         };
         if let Some(connection) = &mut self.connection {

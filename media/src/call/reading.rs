@@ -224,11 +224,11 @@ fn turn(sample: Sample, data: &Members<'_>) -> EventKind {
     }
 }
 
-/// Digit of a key whose value is not told.
-pub const HIDDEN_DIGIT: char = '?';
+/// Digit whose value is not told.
+pub(super) const HIDDEN_DIGIT: char = '?';
 
 fn digit(is_sent: bool, data: &Members<'_>) -> Option<EventKind> {
-    // A key that was made unreadable (`[NUMBER]`) still took its time.
+    // A digit that was made unreadable (`[NUMBER]`) still took its time.
     let mut digits = data.str("digits").chars();
     let digit = match (digits.next()?, digits.next()) {
         (digit, None) => digit,
@@ -278,7 +278,7 @@ fn outcome_of_transfer(data: &Members<'_>) -> EventKind {
 
 /// Reads an event that the other side reported by a message.
 fn channel(name: &str, data: &Members<'_>) -> Option<EventKind> {
-    ChannelEvent::from_wire(name, data.0).map(|told| EventKind::Channel(Box::new(told)))
+    ChannelEvent::from_wire(name, data.0).map(|event| EventKind::Channel(Box::new(event)))
 }
 
 /// Reads an event of another name as a note of that code, when it has nothing but a message, or not even that.

@@ -1,8 +1,12 @@
 //! Comparison of recognized with written text: normal forms, hang-up phrases, scripted responses.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use unicode_normalization::UnicodeNormalization;
 
 use super::spec::{Matching, ScriptRule};
+use crate::numerals::{self, is_unspaced};
 
 /// Returns the text in Unicode NFKC, case folded, punctuation removed, blanks joined. A dash or a slash parts words.
 pub fn normal_form(text: &str) -> String {
@@ -24,16 +28,13 @@ fn fold_case(c: char) -> impl Iterator<Item = char> {
     c.to_uppercase().flat_map(char::to_lowercase)
 }
 
-/// Letters of scripts that are written without blanks: kana and Chinese characters.
-pub fn is_unspaced(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
-}
-
 /// Returns the words of the normal form, a blank between any two; an unspaced letter is one.
 fn words(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     let mut last = ' ';
     for c in normal_form(text).chars() {
+        // Digits of any script are the same.
+        let c = numerals::digit(c).map_or(c, |digit| char::from(b'0' + digit));
         if last != ' ' && c != ' ' && (is_unspaced(c) || is_unspaced(last)) {
             words.push(' ');
         }
@@ -43,48 +44,93 @@ fn words(text: &str) -> String {
     words
 }
 
-/// Words for 0 to 10 in English, Spanish, French and German: some recognizers write `press 1`, others `press one`.
-const NUMBERS: [&[&str]; 11] = [
-    &["zero", "cero", "zéro", "null"],
-    &["one", "uno", "un", "eins"],
-    &["two", "dos", "deux", "zwei"],
-    &["three", "tres", "trois", "drei"],
-    &["four", "cuatro", "quatre", "vier"],
-    &["five", "cinco", "cinq", "fünf"],
-    &["six", "seis", "sechs"],
-    &["seven", "siete", "sept", "sieben"],
-    &["eight", "ocho", "huit", "acht"],
-    &["nine", "nueve", "neuf", "neun"],
-    &["ten", "diez", "dix", "zehn"],
-];
+/// Number words that are more often other words, in this language or another: a text does not tell its language. Alone
+/// they are no numbers.
+const HOMOGRAPHS: [&str; 12] = ["on", "once", "bin", "elf", "mil", "cent", "um", "bir", "ba", "ein", "eine", "une"];
 
-/// Writes the words for numbers in `words` as digits.
-fn with_digits(words: String) -> String {
-    let digits = |word: &str| match NUMBERS.iter().position(|names| names.contains(&word)) {
-        Some(number) => number.to_string(),
-        None => word.to_owned(),
+/// Words for 0 to 10 with their digits, as [`words`] writes them, without accents but in Vietnamese.
+static DIGITS: LazyLock<HashMap<String, u64>> = LazyLock::new(|| {
+    let mut digits = HashMap::from([("un".to_owned(), 1)]);
+    for (language, word, value) in numerals::small_numbers() {
+        // Korean has other words of one syllable; the words with their endings are compared by their language.
+        if language != "ko" && !HOMOGRAPHS.contains(&&*word) {
+            digits.entry(words(&word)).or_insert(value);
+        }
+    }
+    digits
+});
+
+/// Writes the words for 0 to 10 in `words` as digits: some recognizers write `press 1`, others `press one`.
+fn with_digits(words: &str) -> String {
+    let digits = |word: &str| {
+        let plain = numerals::fold_word("en", word);
+        match DIGITS.get(word).or_else(|| DIGITS.get(&plain)) {
+            Some(number) => number.to_string(),
+            None => word.to_owned(),
+        }
     };
     words.split(' ').map(digits).collect::<Vec<_>>().join(" ")
 }
 
-/// True when the normal form of `phrase` is a run of whole words in the normal form of `text`. An empty phrase never
-/// is. Where words are not written apart, every letter counts as one. Digits and the words for 0 to 10 are the same.
-pub fn contains_phrase(text: &str, phrase: &str) -> bool {
-    let (mut text, mut phrase) = (words(text), words(phrase));
-    // Only where the one side has digits can the other's words be meant by them.
-    if text.contains(|c: char| c.is_ascii_digit()) != phrase.contains(|c: char| c.is_ascii_digit()) {
-        (text, phrase) = (with_digits(text), with_digits(phrase));
+/// Joins digits that were read one by one: `4 2 1` is `421`.
+fn with_digits_joined(words: &str) -> String {
+    let is_digit = |word: &str| word.len() == 1 && word.starts_with(|c: char| c.is_ascii_digit());
+    let mut joined = String::with_capacity(words.len());
+    let mut after_digit = false;
+    for word in words.split(' ') {
+        let is_apart = !after_digit || !is_digit(word);
+        if is_apart && !joined.is_empty() {
+            joined.push(' ');
+        }
+        joined.push_str(word);
+        after_digit = is_digit(word);
     }
-    !phrase.is_empty() && format!(" {text} ").contains(&format!(" {phrase} "))
+    joined
+}
+
+fn has_digits(words: &str) -> bool {
+    words.contains(|c: char| c.is_ascii_digit())
+}
+
+/// True when the normal form of `phrase` is a run of whole words in the normal form of `text`. An empty phrase never
+/// is. Where words are not written apart, every letter counts as one. Digits and the words for numbers are the same, in
+/// every language that callers speak.
+pub fn contains_phrase(text: &str, phrase: &str) -> bool {
+    let holds = |text: &str, phrase: &str| !phrase.is_empty() && format!(" {text} ").contains(&format!(" {phrase} "));
+    let (heard, wanted) = (words(text), words(phrase));
+    if holds(&heard, &wanted) {
+        return true;
+    }
+    // Only where the one side has digits can the other's words be meant by them.
+    if has_digits(&heard) == has_digits(&wanted) {
+        return false;
+    }
+    let same = |heard: &str, wanted: &str| {
+        holds(heard, wanted) || holds(&with_digits_joined(heard), &with_digits_joined(wanted))
+    };
+    let kept: &[&str] = if wanted.contains(' ') { &[] } else { &HOMOGRAPHS };
+    let read = |language: &str, text: &str| words(&numerals::in_digits_but(language, text, kept));
+    same(&with_digits(&heard), &with_digits(&wanted))
+        || numerals::languages().any(|language| same(&read(language, text), &read(language, phrase)))
+}
+
+/// Returns the words of two texts with their numbers as digits, those that are read one by one joined: once for each
+/// language that changes one of them.
+pub fn with_equal_numbers(one: &str, other: &str) -> impl Iterator<Item = [String; 2]> {
+    let texts = [one.to_owned(), other.to_owned()];
+    numerals::languages().filter_map(move |language| {
+        let read = texts.each_ref().map(|text| numerals::in_digits(language, text));
+        (read != texts).then(|| read.map(|text| with_digits_joined(&words(&text))))
+    })
 }
 
 /// Returns the words that [`contains_phrase`] compares, the words for 0 to 10 as digits.
 pub fn phrase_words(text: &str) -> Vec<String> {
-    with_digits(words(text)).split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    with_digits(&words(text)).split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// True when F1 of the two word sets without stop words is at least 0.6.
-pub fn same_meaning(text: &str, phrase: &str) -> bool {
+pub(super) fn same_meaning(text: &str, phrase: &str) -> bool {
     let (text, phrase) = (words(text), words(phrase));
     let set = |of: &str| {
         let mut words: Vec<String> =
@@ -124,6 +170,16 @@ impl Script {
     /// Returns the state of this many rules, none of which has fired.
     pub fn new(rules: usize) -> Script {
         Script { fired: vec![0; rules] }
+    }
+
+    /// Returns the state of this many rules that have fired so often, in their order.
+    pub fn resume_with(rules: usize, fired: &[u32]) -> Script {
+        Script { fired: (0..rules).map(|at| fired.get(at).copied().unwrap_or_default()).collect() }
+    }
+
+    /// Returns how often each rule has fired, in their order.
+    pub fn counts(&self) -> &[u32] {
+        &self.fired
     }
 
     /// Returns the rule that answers `text`: exact rules come in order before context rules. With `ordered`, only the
@@ -195,6 +251,25 @@ mod tests {
             ("Press one for appointments.", "press 1", true),
             ("Press 11 for appointments.", "press one", false),
             ("Marque 3.", "marque tres", true),
+            ("Drücken Sie die 21.", "einundzwanzig", true),
+            ("Marque vinte e um.", "marque 21", true),
+            ("Appuyez sur soixante-dix.", "70", true),
+            ("İkiye basın, iki.", "basın 2", true),
+            ("Нажмите два.", "нажмите 2", true),
+            ("اضغط على ٣", "اضغط على ثلاثة", true),
+            ("दो दबाएँ", "2 दबाएँ", true),
+            ("രണ്ട് അമർത്തുക", "2 അമർത്തുക", true),
+            ("请按二", "按2", true),
+            ("2番を押してください", "二番", true),
+            ("삼번을 누르세요", "3", false),
+            ("삼 번을 누르세요", "3 번을", true),
+            ("bấm phím chín", "phím 9", true),
+            ("撳三字", "3字", true),
+            ("The code is four two one seven.", "code is 4217", true),
+            ("Please come on in.", "10", false),
+            ("I told you once.", "11", false),
+            ("Um, hello.", "1", false),
+            ("Tecle um.", "tecle 1", true),
             ("one moment please", "2", false),
         ] {
             assert_eq!(contains_phrase(text, phrase), expect, "{text:?} {phrase:?}");

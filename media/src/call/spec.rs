@@ -21,7 +21,7 @@ pub struct CallSpec {
     /// Seed of every draw that this call makes.
     pub seed: Seed,
     /// Rules and times of turn-taking.
-    pub turn: TurnSpec,
+    pub turn: TurnRules,
     /// Behaviour after connect, until somebody has spoken.
     pub opening: Opening,
     /// Condition under which this side interrupts the other side's speech.
@@ -65,7 +65,7 @@ pub struct CallSpec {
 
 /// Times of turn-taking, in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TurnSpec {
+pub struct TurnRules {
     /// Silence of the other side before this side takes its turn.
     pub endpointing_delay_ms: u32,
     /// Mutual silence before the one re-prompt, and again before the end.
@@ -85,9 +85,9 @@ pub struct TurnSpec {
     pub digit_turn_ms: Option<u32>,
 }
 
-impl Default for TurnSpec {
+impl Default for TurnRules {
     fn default() -> Self {
-        TurnSpec {
+        TurnRules {
             endpointing_delay_ms: 1500,
             silence_timeout_ms: 16_000,
             yield_after_ms: 200,
@@ -307,7 +307,7 @@ impl Default for CallSpec {
     fn default() -> Self {
         CallSpec {
             seed: Seed::default(),
-            turn: TurnSpec::default(),
+            turn: TurnRules::default(),
             opening: Opening::Listen { open_after_ms: Some(10_000) },
             interruption: Interruption::None,
             cut: None,

@@ -93,7 +93,7 @@ impl Event {
             EventKind::MessageReceived { .. } => "message.received",
             EventKind::ToolCall(_) => "tool_call",
             EventKind::PlaybackStep { .. } => "playback_step",
-            EventKind::Channel(told) => told.name(),
+            EventKind::Channel(event) => event.name(),
             EventKind::Unknown(unknown) => &unknown.event,
         }
     }
@@ -173,7 +173,7 @@ impl Event {
                 "name": call.name, "parameters": call.parameters, "output": call.output, "source": call.source,
             }),
             EventKind::PlaybackStep { index, passed } => json!({ "index": index, "passed": passed }),
-            EventKind::Channel(told) => told.data(),
+            EventKind::Channel(event) => event.data(),
             EventKind::Unknown(unknown) => unknown.data.clone(),
         }
     }

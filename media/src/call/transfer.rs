@@ -57,7 +57,7 @@ impl Call {
         let patience = Duration::from_millis(self.spec.limits.ringing_ms.into());
         let Some(target) = &mut self.waits.target else { return };
         if target.alone {
-            self.floor.stay_active(FRAME as i64);
+            self.turn_taking.stay_active(FRAME as i64);
         }
         if now.since(target.since) >= patience && !std::mem::replace(&mut target.given_up, true) {
             self.out.push(Output::Control(Control::CancelTarget));

@@ -17,14 +17,14 @@ impl Call {
 
     /// Stops this side's words and interruptions, as nobody receives them from now on.
     pub(super) fn fall_silent(&mut self) {
-        self.floor().fall_silent();
+        self.turn_taking().fall_silent();
         self.carry_out();
         self.announce_silence();
     }
 
     /// Cuts this side's words at `end`, where the call ends.
     pub(super) fn stop_speech(&mut self, end: Sample) {
-        self.floor().stop_speech(end);
+        self.turn_taking().stop_speech(end);
         self.carry_out();
         self.announce_silence();
     }

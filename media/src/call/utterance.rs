@@ -15,7 +15,7 @@ const CHARS_PER_SECOND: usize = 15;
 
 /// One sentence (or clip) of an utterance.
 #[derive(Clone, Debug)]
-pub struct UtterancePart {
+pub(super) struct UtterancePart {
     text: String,
     /// The same with what its voice added to it, where it did.
     voiced: Option<String>,
@@ -36,7 +36,7 @@ impl UtterancePart {
 
 /// Words of this side that are said without a break, with their audio.
 #[derive(Clone, Debug)]
-pub struct Utterance {
+pub(super) struct Utterance {
     /// Number, unique in the call.
     pub id: u32,
     /// Purpose of the utterance.
@@ -63,7 +63,7 @@ pub struct Utterance {
 
 /// Beginning of an utterance, as it is reported.
 #[derive(Clone, Debug)]
-pub struct Begun {
+pub(super) struct Begun {
     /// Number of the utterance.
     pub utterance_id: u32,
     /// Text that is planned to be heard, fillers included.
@@ -76,7 +76,7 @@ pub struct Begun {
 
 /// Result of rendering a frame.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
-pub struct Rendered {
+pub(super) struct Rendered {
     /// One past the last sample of this frame that has words, when any has.
     pub wrote_to: Option<usize>,
     /// One past the last sample of this frame that the utterance wrote, when it ended in this frame.
@@ -85,7 +85,7 @@ pub struct Rendered {
 
 impl Utterance {
     /// Returns an utterance without words.
-    pub fn new(id: u32, kind: Kind, exact: bool) -> Utterance {
+    pub(super) fn new(id: u32, kind: Kind, exact: bool) -> Utterance {
         Utterance {
             id,
             kind,
@@ -105,19 +105,19 @@ impl Utterance {
     }
 
     /// Adds words whose audio `effect` will bring.
-    pub fn add_words(&mut self, text: &str, effect: EffectId) {
+    pub(super) fn add_words(&mut self, text: &str, effect: EffectId) {
         self.parts.push(UtterancePart { text: text.into(), voiced: None, effect, audio: Vec::new(), complete: false });
     }
 
     /// Adds audio that is ready, with its words, if it has any.
-    pub fn add_clip(&mut self, text: &str, pcm: Arc<[i16]>) {
+    pub(super) fn add_clip(&mut self, text: &str, pcm: Arc<[i16]>) {
         let effect = EffectId(0);
         self.parts.push(UtterancePart { text: text.into(), voiced: None, effect, audio: vec![pcm], complete: true });
     }
 
     /// Sets the words that `effect` brings to `voiced`, with fillers between them; returns it when the effect is not of
     /// this utterance.
-    pub fn voice(&mut self, effect: EffectId, voiced: String) -> Option<String> {
+    pub(super) fn voice(&mut self, effect: EffectId, voiced: String) -> Option<String> {
         match self.parts.iter_mut().find(|part| part.effect == effect) {
             Some(part) => part.voiced = Some(voiced),
             None => return Some(voiced),
@@ -126,7 +126,7 @@ impl Utterance {
     }
 
     /// Gives audio to the part that waits for `effect`; false when none does.
-    pub fn give(&mut self, effect: EffectId, pcm: Arc<[i16]>, last: bool) -> bool {
+    pub(super) fn give(&mut self, effect: EffectId, pcm: Arc<[i16]>, last: bool) -> bool {
         let Some(part) = self.parts.iter_mut().find(|part| part.effect == effect && !part.complete) else {
             return false;
         };
@@ -138,12 +138,12 @@ impl Utterance {
     }
 
     /// Returns the effects that have not brought all their audio.
-    pub fn waiting(&self) -> impl Iterator<Item = EffectId> + '_ {
+    pub(super) fn waiting(&self) -> impl Iterator<Item = EffectId> + '_ {
         self.parts.iter().filter(|part| !part.complete).map(|part| part.effect)
     }
 
     /// Sets its true onset; returns what is to be reported of it, the first time.
-    pub fn begin(&mut self, onset: Sample) -> Option<Begun> {
+    pub(super) fn begin(&mut self, onset: Sample) -> Option<Begun> {
         if self.onset.replace(onset).is_some() {
             return None;
         }
@@ -151,32 +151,32 @@ impl Utterance {
     }
 
     /// True when any part of it has words.
-    pub fn has_words(&self) -> bool {
+    pub(super) fn has_words(&self) -> bool {
         self.parts.iter().any(|part| !part.text.is_empty())
     }
 
     /// Returns all that is planned to be heard.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         join(self.parts.iter().map(UtterancePart::voiced_text))
     }
 
     /// True when the first sample can be said.
-    pub fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         self.parts.first().is_some_and(|part| part.complete || !part.audio.is_empty())
     }
 
     /// Ends it with a 5 ms fade in the next frame.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.stopping = true;
     }
 
     /// True when it ends with the next frame.
-    pub fn is_stopping(&self) -> bool {
+    pub(super) fn is_stopping(&self) -> bool {
         self.stopping
     }
 
     /// Mixes the next samples into `frame` from `from` on.
-    pub fn render(&mut self, frame: &mut [i32], from: usize) -> Rendered {
+    pub(super) fn render(&mut self, frame: &mut [i32], from: usize) -> Rendered {
         let mut at = from;
         let mut wrote_to = None;
         let end = if self.stopping { (from + FADE).min(frame.len()) } else { frame.len() };
@@ -231,7 +231,7 @@ impl Utterance {
     }
 
     /// Returns the words really said (cut at the last whole word) and the words left.
-    pub fn split(&self) -> (Spoken, String) {
+    pub(super) fn split(&self) -> (Spoken, String) {
         let done = &self.parts[..self.part.min(self.parts.len())];
         let words = done.iter().map(|part| part.text.as_str());
         let voiced = done.iter().map(UtterancePart::voiced_text);
@@ -353,10 +353,10 @@ mod tests {
         assert_eq!(fill(&mut said), None);
         assert_eq!(said.voice(EffectId(9), "six".into()), Some("six".into()), "of another utterance");
         assert_eq!(said.text(), "one um, two three uh, four five");
-        let mut told = Vec::new();
+        let mut parts = Vec::new();
         for _ in 0..10 {
             said.render(&mut [0i32; 320], 0);
-            told.push(split(&said));
+            parts.push(split(&said));
         }
         for (frames, expect) in [
             (2, ["one", "one", "two three four five"]),
@@ -365,7 +365,7 @@ mod tests {
             (9, ["one two three", "one um, two three uh,", "four five"]),
             (10, ["one two three four", "one um, two three uh, four", "five"]),
         ] {
-            assert_eq!(told[frames - 1], expect, "after {frames} frames");
+            assert_eq!(parts[frames - 1], expect, "after {frames} frames");
         }
     }
 

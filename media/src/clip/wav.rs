@@ -436,7 +436,7 @@ pub fn sections(bytes: &[u8]) -> Result<Sections, ClipError> {
             Some(count) => usize::try_from(count).unwrap_or(usize::MAX).min(rest.len()),
             None => next_file(rest).unwrap_or(rest.len()),
         };
-        found.missing = head.data_bytes.map_or(0, |told| told - count as u64);
+        found.missing = head.data_bytes.map_or(0, |declared| declared - count as u64);
         let end = head.data_at + count;
         found.sections.push(Section { format: head.format, bytes: head.data_at..end });
         match after(bytes, head.data_at, end, head.format.is_big_endian) {

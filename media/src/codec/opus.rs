@@ -4,7 +4,7 @@
 //!
 //! The library allocates within a frame (about 70 times to encode one, 12 to decode one).
 //!
-//! Complexity 1 at 32 kbit/s: below that rate wideband has no room for in-band FEC. Complexity 2 takes 150 us a frame
+//! Complexity 1 at 32 kbit/s: below that rate wideband has no bits for in-band FEC. Complexity 2 takes 150 us a frame
 //! instead of 84 for 0.04 of P.862.2.
 
 use ropus::{
@@ -14,7 +14,7 @@ use ropus::{
 /// Sample rate of the PCM on either side, in Hz.
 const RATE_HZ: i32 = 16_000;
 
-/// Bit rate, in bits a second. At 24 kbit/s and this effort the encoder finds no room for the copies of FEC in wideband
+/// Bit rate, in bits a second. At 24 kbit/s and this effort the encoder has no bits for the copies of FEC in wideband
 /// speech.
 const BITRATE: i32 = 32_000;
 
@@ -73,8 +73,8 @@ impl Encoder {
 
     /// Encodes one frame, with its configuration byte in front.
     fn frame(&mut self, pcm: &[i16], out: &mut [u8]) -> usize {
-        let room = out.len() as i32;
-        self.0.encode(pcm, pcm.len() as i32, out, room).map_or(0, |len| len as usize)
+        let space = out.len() as i32;
+        self.0.encode(pcm, pcm.len() as i32, out, space).map_or(0, |len| len as usize)
     }
 
     /// Encodes frames of 10 ms in one packet (RFC 6716 3.2.5): configuration, count, the lengths of all but the last,

@@ -99,10 +99,10 @@ fn a_packet_leaves_at_its_own_time_and_not_before() {
     departures.clear();
     departures.release(tick(100));
     assert_eq!((departures.due(), departures.pop()), (None, None));
-    // Nobody releases: what finds no room is dropped, and nothing grows.
-    let room = departures.slots.len();
-    (0..10 * room as u32).for_each(|_| departures.send(tick(200), &[1]));
-    assert_eq!(departures.count, room);
+    // Nobody releases: what does not fit is dropped, and nothing grows.
+    let space = departures.slots.len();
+    (0..10 * space as u32).for_each(|_| departures.send(tick(200), &[1]));
+    assert_eq!(departures.count, space);
 }
 
 #[test]

@@ -6,8 +6,8 @@
 //! phases tell each tone's true frequency) and is over after two blocks without it. Its ends are placed within the
 //! outer blocks by how much of them it fills.
 //!
-//! Tones of a group are compared at 5 dB and not 8. Leakage at -8 dB twist, 1.5 % offset and 15 dB SNR needs the room.
-//! There was 1 false digit in 2 h of speech through G.722, none through PCMU.
+//! Tones of a group are compared at 5 dB and not 8. Leakage at -8 dB twist, 1.5 % offset and 15 dB SNR needs the
+//! margin. There was 1 false digit in 2 h of speech through G.722, none through PCMU.
 
 use std::f64::consts::{PI, TAU};
 
@@ -23,8 +23,8 @@ const BLOCK_SPAN: f64 = 2.0 * BLOCK as f64;
 /// Blocks quieter than this mean square (-45 dBov) hold nothing.
 const MIN_POWER: f32 = 34_000.0;
 
-/// Level of the high group over the low group, as a ratio of powers: -8 to +4 dB. There is room for the stronger tone's
-/// leakage into the weaker one and for noise (4 and 2 dB).
+/// Level of the high group over the low group, as a ratio of powers: -8 to +4 dB. It leaves a margin for the
+/// stronger tone's leakage into the weaker one and for noise (4 and 2 dB).
 const TWIST: std::ops::RangeInclusive<f32> = 0.06..=4.0;
 
 /// A tone over the others of its group, as a ratio of powers: 8 dB, less 3 for the leakage of a stronger tone and for
@@ -135,9 +135,9 @@ impl Detector {
         let mut found = None;
         let mut at = 0;
         while at < pcm.len() {
-            let room = &mut self.block[self.filled..];
-            let count = room.len().min(pcm.len() - at);
-            for (slot, &sample) in room.iter_mut().zip(&pcm[at..]) {
+            let free = &mut self.block[self.filled..];
+            let count = free.len().min(pcm.len() - at);
+            for (slot, &sample) in free.iter_mut().zip(&pcm[at..]) {
                 *slot = sample as f32;
             }
             self.filled += count;

@@ -3,8 +3,8 @@
 use crate::dot::dot;
 use crate::frame::FRAME;
 
-/// Taps of the filter (4 ms): room for the band limits of two codecs, and for a lag that is off by 1 ms.
-pub const TAPS: usize = 64;
+/// Taps of the filter (4 ms): space for the band limits of two codecs, and for a lag that is off by 1 ms.
+pub(super) const TAPS: usize = 64;
 
 /// Weight of earlier frames for each new one: 200 ms are remembered.
 const FORGET: f32 = 0.9;
@@ -15,7 +15,7 @@ const RIDGE: f64 = 3e-4;
 /// Least squares of a received stretch upon a sent one. `sent` always holds [`TAPS`] - 1 samples more than `heard`, in
 /// front.
 #[derive(Clone, Debug)]
-pub struct EchoPath {
+pub(super) struct EchoPath {
     /// Covariance of the sent audio, which is symmetric: its lower half, diagonal behind diagonal.
     own: [f32; TAPS * (TAPS + 1) / 2],
     /// Correlation of the sent with the received audio.
@@ -26,12 +26,12 @@ pub struct EchoPath {
 
 impl EchoPath {
     /// Returns a path without an echo.
-    pub fn new() -> EchoPath {
+    pub(super) fn new() -> EchoPath {
         EchoPath { own: [0.0; TAPS * (TAPS + 1) / 2], both: [0.0; TAPS], taps: [0.0; TAPS] }
     }
 
     /// Writes the echo of `sent` to `echo`.
-    pub fn echo(&self, sent: &[f32], echo: &mut [f32]) {
+    pub(super) fn echo(&self, sent: &[f32], echo: &mut [f32]) {
         echo.fill(0.0);
         for (k, tap) in self.taps.iter().enumerate() {
             let delayed = &sent[TAPS - 1 - k..][..echo.len()];
@@ -40,7 +40,7 @@ impl EchoPath {
     }
 
     /// Takes in the audio received for `sent`; older stretches count less. [`EchoPath::solve`] makes use of it.
-    pub fn add(&mut self, sent: &[f32], heard: &[f32]) {
+    pub(super) fn add(&mut self, sent: &[f32], heard: &[f32]) {
         let count = heard.len();
         let forget = FORGET.powf(count as f32 / FRAME as f32);
         let delayed = |k: usize| &sent[TAPS - 1 - k..][..count];
@@ -63,7 +63,7 @@ impl EchoPath {
     }
 
     /// Solves for the filter again (Cholesky). It stays as it is when nothing was sent.
-    pub fn solve(&mut self) {
+    pub(super) fn solve(&mut self) {
         let own = |row: usize, column: usize| f64::from(self.own[diagonal(row - column) + column]);
         let trace: f64 = (0..TAPS).map(|k| own(k, k)).sum();
         let ridge = RIDGE * trace / TAPS as f64;
@@ -92,7 +92,7 @@ impl EchoPath {
     }
 
     /// Returns the index of the largest tap, newest first.
-    pub fn peak(&self) -> usize {
+    pub(super) fn peak(&self) -> usize {
         let loudest = self.taps.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
         loudest.map_or(0, |(at, _)| at)
     }

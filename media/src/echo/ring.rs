@@ -5,7 +5,7 @@ use crate::frame::Sample;
 /// The newest `N` samples of a channel, each at its position on the call's clock. Samples that were never written are
 /// silence.
 #[derive(Clone, Debug)]
-pub struct Ring<const N: usize> {
+pub(super) struct Ring<const N: usize> {
     pcm: Box<[i16]>,
     /// One past the last sample.
     end: Sample,
@@ -13,13 +13,13 @@ pub struct Ring<const N: usize> {
 
 impl<const N: usize> Ring<N> {
     /// Returns a ring of silence.
-    pub fn new() -> Ring<N> {
+    pub(super) fn new() -> Ring<N> {
         Ring { pcm: vec![0; N].into(), end: 0 }
     }
 
     /// Writes `pcm` (at most `N`) at `from` and replaces samples there. A gap before it becomes silence; after a jump
     /// back nothing later is left.
-    pub fn write(&mut self, from: Sample, pcm: &[i16]) {
+    pub(super) fn write(&mut self, from: Sample, pcm: &[i16]) {
         let gap = (from - self.end).clamp(0, N as Sample);
         for at in from - gap..from {
             self.pcm[Self::place(at)] = 0;
@@ -31,7 +31,7 @@ impl<const N: usize> Ring<N> {
     }
 
     /// Reads the samples from `from` on; silence where none are held.
-    pub fn copy_to(&self, from: Sample, out: &mut [f32]) {
+    pub(super) fn copy_to(&self, from: Sample, out: &mut [f32]) {
         let count = out.len() as Sample;
         let first = (self.end - N as Sample).clamp(from, from + count);
         let last = self.end.clamp(first, from + count);

@@ -9,19 +9,19 @@ use crate::fft::{Block, Fft};
 use crate::frame::Sample;
 
 /// Number of samples at 16 kHz for one at 4 kHz.
-pub const STEP: usize = 4;
+pub(super) const STEP: usize = 4;
 
 /// Length of the received stretch in samples (80 ms).
-pub const WINDOW: usize = 320;
+pub(super) const WINDOW: usize = 320;
 
 /// Number of lags that are tried (650 ms).
-pub const LAGS: usize = 2600;
+pub(super) const LAGS: usize = 2600;
 
 /// Least correlation of a lag that is tried.
 const LIKELY: f32 = 0.4;
 
 /// Number of lags that are returned, and their least distance (1.5 ms).
-pub const BEST: usize = 3;
+pub(super) const BEST: usize = 3;
 const APART: usize = 6;
 
 /// Samples at 16 kHz that [`thin`] needs before the first.
@@ -29,7 +29,7 @@ const REACH: usize = 8;
 
 /// A lag, in samples at 16 kHz, with its normalized correlation, 0 to 1; 0 where no lag is as likely.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
-pub struct Candidate {
+pub(super) struct Candidate {
     /// Delay from the sent to the received audio, in samples.
     pub lag: usize,
     /// Magnitude of the correlation.
@@ -44,7 +44,7 @@ static FFT: LazyLock<Fft<LENGTH>> = LazyLock::new(Fft::new);
 
 /// Returns the likely lags with the largest correlation, best first. Both stretches come from [`thin`] and have the
 /// same end.
-pub fn best(sent: &[f32; WINDOW + LAGS], heard: &[f32; WINDOW]) -> [Candidate; BEST] {
+pub(super) fn best(sent: &[f32; WINDOW + LAGS], heard: &[f32; WINDOW]) -> [Candidate; BEST] {
     let power = energy(heard) as f32;
     // Sound 90 dB below the rest is lost in the rounding of the transforms.
     let least = energy(sent) as f32 * 1e-9;
@@ -126,7 +126,7 @@ fn keep(best: &mut [Candidate; BEST], found: Candidate) {
 
 /// Returns the last stretch of `ring` before `end`, at 4 kHz. A triangle of 7 taps prevents aliasing; low frequencies,
 /// in which voices are alike, are attenuated.
-pub fn thin<const N: usize, const OUT: usize>(ring: &Ring<N>, end: Sample) -> [f32; OUT] {
+pub(super) fn thin<const N: usize, const OUT: usize>(ring: &Ring<N>, end: Sample) -> [f32; OUT] {
     const TRIANGLE: [f32; 7] = [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0];
     const PIECE: usize = 80;
     let mut pcm = [0.0; REACH + PIECE * STEP];

@@ -153,7 +153,7 @@ impl PcmLeg {
         &self.out[..len]
     }
 
-    /// Takes audio of the other side at the channel's rate. Samples that find no room are dropped and counted.
+    /// Takes audio of the other side at the channel's rate. Samples that do not fit are dropped and counted.
     pub fn receive(&mut self, arrived: Time, pcm: &[i16]) {
         self.received += 1;
         self.last_arrival = self.last_arrival.max(Some(arrived));
@@ -183,13 +183,13 @@ impl PcmLeg {
         self.overflowed += u64::from(!whole);
     }
 
-    /// Adds audio at `end`. Returns false when not all of it found room.
+    /// Adds audio at `end`. Returns false when not all of it fitted.
     fn append(&mut self, pcm: &[i16]) -> bool {
         let len = pcm.len().min(ROOM - self.queue.len());
-        let (end, has_room) = (self.end, self.pieces.len() < PIECES);
+        let (end, has_space) = (self.end, self.pieces.len() < PIECES);
         match self.pieces.back_mut().filter(|last| last.at + last.len as Sample == end) {
             Some(last) => last.len += len,
-            None if has_room => self.pieces.push_back(Piece { at: end, len }),
+            None if has_space => self.pieces.push_back(Piece { at: end, len }),
             None => return false,
         }
         self.queue.extend(&pcm[..len]);
@@ -211,8 +211,8 @@ impl PcmLeg {
         self.heard
     }
 
-    /// Returns the next 20 ms of received audio, written into `room`.
-    pub fn listen<'a>(&mut self, now: Time, room: &'a mut Scratch) -> HeardFrame<'a> {
+    /// Returns the next 20 ms of received audio, written into `scratch`.
+    pub fn listen<'a>(&mut self, now: Time, scratch: &'a mut Scratch) -> HeardFrame<'a> {
         self.listened_at = Some(now);
         let newest = position(now, self.origin) - BEHIND;
         let mut at = *self.next.get_or_insert(newest);
@@ -222,18 +222,18 @@ impl PcmLeg {
         }
         let mut passed = None;
         if newest - at >= FRAME as Sample {
-            let kind = self.frame(at, &mut room.before);
-            self.down.process(&room.before, &mut room.narrow);
+            let kind = self.frame(at, &mut scratch.before);
+            self.down.process(&scratch.before, &mut scratch.narrow);
             passed = Some((at, kind));
             at += FRAME as Sample;
         }
         self.leave_out(at);
-        let kind = self.frame(at, &mut room.wide);
+        let kind = self.frame(at, &mut scratch.wide);
         let flows = self.last_arrival.is_some_and(|last| position(now, last) <= BRIDGED);
-        self.lead.on_heard(&room.wide, flows);
-        self.down.process(&room.wide, &mut room.narrow);
-        let passed = passed.map(|(position, kind)| Passed { position, kind, pcm: &room.before });
-        HeardFrame { position: at, kind, pcm: &room.wide, narrow: &room.narrow, passed, moved: 0 }
+        self.lead.on_heard(&scratch.wide, flows);
+        self.down.process(&scratch.wide, &mut scratch.narrow);
+        let passed = passed.map(|(position, kind)| Passed { position, kind, pcm: &scratch.before });
+        HeardFrame { position: at, kind, pcm: &scratch.wide, narrow: &scratch.narrow, passed, moved: 0 }
     }
 
     /// Leaves out 20 ms of silence that would be heard at `at`, where the stream stays further ahead than it needs to.
@@ -295,7 +295,7 @@ impl PcmLeg {
         self.listened_at
     }
 
-    /// Returns the number of pieces that did not find room.
+    /// Returns the number of pieces that did not fit.
     pub fn overflow_count(&self) -> u64 {
         self.overflowed
     }

@@ -300,11 +300,11 @@ impl RtpLeg {
                 self.event = Some(event);
             }
             Due::Audio(timestamp) => {
-                let room = self.packets.frame(timestamp);
-                if room.len() == NARROW {
-                    self.down.process(pcm, room);
+                let frame = self.packets.frame(timestamp);
+                if frame.len() == NARROW {
+                    self.down.process(pcm, frame);
                 } else {
-                    room.copy_from_slice(pcm);
+                    frame.copy_from_slice(pcm);
                 }
             }
         }
@@ -424,31 +424,31 @@ impl RtpLeg {
         self.unheard.news(now)
     }
 
-    /// Returns the next 20 ms of received audio, written into `room`.
-    pub fn listen<'a>(&mut self, now: Time, room: &'a mut Scratch) -> HeardFrame<'a> {
+    /// Returns the next 20 ms of received audio, written into `scratch`.
+    pub fn listen<'a>(&mut self, now: Time, scratch: &'a mut Scratch) -> HeardFrame<'a> {
         self.events.expire(now);
         let samples = self.ears.samples();
         self.depth_ms = self.playout.depth_ms(now);
-        let mut played = self.ears.decode(room, |pcm| self.playout.frame(now, pcm));
+        let mut played = self.ears.decode(scratch, |pcm| self.playout.frame(now, pcm));
         let mut moved = played.moved;
         for _ in 0..MOST_SILENCE {
             if played.kind != HeardKind::Silence || !self.playout.may_catch_up(now, samples) {
                 break;
             }
-            played = self.ears.decode(room, |pcm| self.playout.frame(now, pcm));
+            played = self.ears.decode(scratch, |pcm| self.playout.frame(now, pcm));
             moved += played.moved;
         }
         let mut passed = None;
         if played.kind != HeardKind::Stretched && self.playout.may_catch_up(now, samples) {
-            room.before = room.wide;
+            scratch.before = scratch.wide;
             let before = played;
-            played = self.ears.decode(room, |pcm| self.playout.frame(now, pcm));
+            played = self.ears.decode(scratch, |pcm| self.playout.frame(now, pcm));
             moved += played.moved;
             passed = Some((before.position - played.moved, before.kind));
         }
-        let passed = passed.map(|(position, kind)| Passed { position, kind, pcm: &room.before });
+        let passed = passed.map(|(position, kind)| Passed { position, kind, pcm: &scratch.before });
         let Played { position, kind, .. } = played;
-        HeardFrame { position, kind, pcm: &room.wide, narrow: &room.narrow, passed, moved }
+        HeardFrame { position, kind, pcm: &scratch.wide, narrow: &scratch.narrow, passed, moved }
     }
 
     /// Returns the next digit that came as a telephone event and is over.
@@ -474,9 +474,9 @@ impl RtpLeg {
             self.before_keys += 1;
             return;
         }
-        let mut room = [0; MAX_DATAGRAM];
+        let mut buffer = [0; MAX_DATAGRAM];
         let opened = match &mut self.secure {
-            Some(secure) => secure.open_report(bytes, &mut room),
+            Some(secure) => secure.open_report(bytes, &mut buffer),
             None => Ok(bytes),
         };
         if let Ok(plain) = opened {

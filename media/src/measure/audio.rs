@@ -64,7 +64,7 @@ pub(super) struct Powers {
 impl Powers {
     /// Measures the powers. Spans of `apart` are neither speech nor noise, and noise of an RMS of at most `idle` is
     /// digital silence. `None` with under 0.5 s of speech or 1 s of noise.
-    pub fn of(pcm: &[i16], speech: &[Span], apart: &[Span], idle: u16) -> Option<Powers> {
+    pub(super) fn of(pcm: &[i16], speech: &[Span], apart: &[Span], idle: u16) -> Option<Powers> {
         let total = |spans: &[Span]| {
             let samples = || spans.iter().flat_map(|span| samples(pcm, *span));
             let count = samples().count();
@@ -81,7 +81,7 @@ impl Powers {
     }
 
     /// Signal-to-noise ratio in dB, as of [`snr_db`]; `None` when the speech is no louder than the noise.
-    pub fn snr_db(&self) -> Option<f64> {
+    pub(super) fn snr_db(&self) -> Option<f64> {
         match self.noise {
             noise if self.speech <= noise => None,
             0.0 => Some(SILENCE_SNR_DB),
@@ -90,7 +90,7 @@ impl Powers {
     }
 
     /// Level of the noise in dB of full scale, as of [`noise_dbfs`].
-    pub fn noise_dbfs(&self) -> f64 {
+    pub(super) fn noise_dbfs(&self) -> f64 {
         (10.0 * (self.noise / 32_768f64.powi(2)).log10()).max(-96.0)
     }
 }

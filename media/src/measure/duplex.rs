@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::Span;
-use super::turn::{HeardSpeech, Turn, holding, latest_ends, onsets};
+use super::turn::{HeardSpeech, SpokenTurn, holding, latest_ends, onsets};
 use super::{Conversation, Metrics, mean, ratio, yielding};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
@@ -21,14 +21,14 @@ const LONG_TURN: Sample = 1000 * PER_MS;
 const SEAM: Sample = 60 * PER_MS;
 
 /// Computes interruptions and full-duplex rates.
-pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &HeardSpeech) {
+pub(super) fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &HeardSpeech) {
     let by_dh = yielding::interruptions(conversation, heard);
     // What the agent says before the caller has the floor is more of the turn that the caller interrupts.
     let goes_on = |at: Sample| {
         let last = by_dh.partition_point(|interruption| interruption.onset < at).checked_sub(1);
         last.is_some_and(|last| at < by_dh[last].stop)
     };
-    let counts = |turn: &Turn, other: &Turn| {
+    let counts = |turn: &SpokenTurn, other: &SpokenTurn| {
         let is_heard = turn.overlap(other) >= yielding::OVERLAP || stops(turn, conversation, heard);
         is_heard && !goes_on(turn.from())
     };
@@ -45,8 +45,9 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
 
     yielding::measure(metrics, conversation, &by_dh);
 
-    let long: Vec<&Turn> = heard.turns_of(Side::Dh).filter(|turn| turn.span().length() >= LONG_TURN).collect();
-    let interrupted: HashSet<*const Turn> = by_agent.iter().map(|(_, other)| std::ptr::from_ref(*other)).collect();
+    let long: Vec<&SpokenTurn> = heard.turns_of(Side::Dh).filter(|turn| turn.span().length() >= LONG_TURN).collect();
+    let interrupted: HashSet<*const SpokenTurn> =
+        by_agent.iter().map(|(_, other)| std::ptr::from_ref(*other)).collect();
     let hit = long.iter().filter(|turn| interrupted.contains(&std::ptr::from_ref(**turn))).count();
     metrics.agent_interrupts_rate = ratio(hit as f64, long.len() as f64);
 
@@ -54,7 +55,7 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
 }
 
 /// True when the Digital Human fell silent at the agent's onset, before the end of its words.
-fn stops(turn: &Turn, conversation: &Conversation, heard: &HeardSpeech) -> bool {
+fn stops(turn: &SpokenTurn, conversation: &Conversation, heard: &HeardSpeech) -> bool {
     let onset = turn.from();
     let next = conversation.stopped.get(conversation.stopped.partition_point(|at| *at <= onset));
     let cut = holding(&heard.dh, onset).zip(next);
@@ -66,8 +67,8 @@ fn stops(turn: &Turn, conversation: &Conversation, heard: &HeardSpeech) -> bool 
 /// its own, and the one before it counts as not answered.
 fn response_rate(conversation: &Conversation, heard: &HeardSpeech) -> Option<f64> {
     let (mut answered, mut possible) = (0, 0);
-    let agents: Vec<&Turn> = heard.turns_of(Side::Agent).collect();
-    let (ends, onsets) = (latest_ends(&agents), heard.turns_of(Side::Dh).map(Turn::from).collect::<Vec<_>>());
+    let agents: Vec<&SpokenTurn> = heard.turns_of(Side::Agent).collect();
+    let (ends, onsets) = (latest_ends(&agents), heard.turns_of(Side::Dh).map(SpokenTurn::from).collect::<Vec<_>>());
     for turn in heard.turns_of(Side::Dh) {
         let again = |span: &&Span| conversation.reprompts.iter().any(|onset| span.holds(*onset));
         possible += turn.spans.iter().skip(1).filter(again).count();

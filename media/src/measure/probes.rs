@@ -40,7 +40,7 @@ pub struct Probe {
 }
 
 /// Computes the selectivities: the share of the probes of a kind at which the agent went on speaking.
-pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &HeardSpeech) {
+pub(super) fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &HeardSpeech) {
     let selectivity = |kind| selectivity(kind, conversation, heard);
     metrics.backchannel_selectivity = selectivity(ProbeKind::Backchannel);
     metrics.vocal_tic_selectivity = selectivity(ProbeKind::VocalTic);

@@ -48,7 +48,7 @@ pub fn reverb_s(pcm: &[i16], speech: &[Span], apart: &[Span]) -> Option<f64> {
     let levels = levels(pcm);
     let mut sorted = levels.clone();
     sorted.sort_by(f64::total_cmp);
-    let floor = sorted.get((sorted.len() as f64 * FLOOR_SHARE) as usize)?.max(SILENCE_DB);
+    let noise_floor = sorted.get((sorted.len() as f64 * FLOOR_SHARE) as usize)?.max(SILENCE_DB);
     let mut times = Vec::new();
     let mut searched = 0;
     for span in speech {
@@ -59,7 +59,7 @@ pub fn reverb_s(pcm: &[i16], speech: &[Span], apart: &[Span]) -> Option<f64> {
             let low = lowest(&levels[at..last]) + at;
             let place = Span { from: (at * STEP) as Sample, to: ((low + 1) * STEP) as Sample };
             if apart.iter().all(|apart| apart.overlap(place) == 0) {
-                times.extend(decay_s(&levels[at..=low.min(levels.len() - 1)], floor));
+                times.extend(decay_s(&levels[at..=low.min(levels.len() - 1)], noise_floor));
             }
             at = low.max(at + 1);
         }
@@ -95,10 +95,10 @@ fn lowest(levels: &[f64]) -> usize {
 }
 
 /// Returns the time in which this decay would fall by 60 dB.
-fn decay_s(levels: &[f64], floor: f64) -> Option<f64> {
+fn decay_s(levels: &[f64], noise_floor: f64) -> Option<f64> {
     let top = *levels.first()?;
     let from = levels.iter().position(|level| *level <= top - HEAD_DB)?;
-    let end = (top - HEAD_DB - RANGE_DB).max(floor + ABOVE_FLOOR_DB);
+    let end = (top - HEAD_DB - RANGE_DB).max(noise_floor + ABOVE_FLOOR_DB);
     let to = levels.iter().position(|level| *level <= end).unwrap_or(levels.len() - 1);
     let fitted = levels.get(from..=to)?;
     if fitted.len() < LEAST_STEPS || fitted[0] - fitted[fitted.len() - 1] < LEAST_DB {

@@ -39,7 +39,7 @@ const FILLER_CHARS: usize = 1000;
 
 /// One turn: at least one stretch of speech (or of digits) of one side.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
+pub struct SpokenTurn {
     /// Side that has the turn.
     pub side: Side,
     /// Stretches of the turn, in order.
@@ -48,9 +48,9 @@ pub struct Turn {
     ends: Vec<Sample>,
 }
 
-impl Turn {
-    fn new(side: Side, span: Span) -> Turn {
-        Turn { side, spans: vec![span], ends: vec![span.to] }
+impl SpokenTurn {
+    fn new(side: Side, span: Span) -> SpokenTurn {
+        SpokenTurn { side, spans: vec![span], ends: vec![span.to] }
     }
 
     fn push(&mut self, span: Span) {
@@ -74,7 +74,7 @@ impl Turn {
     }
 
     /// Number of samples in which both speak.
-    pub fn overlap(&self, other: &Turn) -> Sample {
+    pub fn overlap(&self, other: &SpokenTurn) -> Sample {
         self.spans.iter().map(|mine| other.near(*mine).iter().map(|theirs| mine.overlap(*theirs)).sum::<Sample>()).sum()
     }
 
@@ -87,24 +87,24 @@ impl Turn {
 }
 
 /// Returns the spans that share a sample with `stretch`, by a binary search: `spans` lie apart and in order.
-pub fn near(spans: &[Span], stretch: Span) -> &[Span] {
+pub(super) fn near(spans: &[Span], stretch: Span) -> &[Span] {
     let first = spans.partition_point(|span| span.to <= stretch.from);
     let after = spans.partition_point(|span| span.from < stretch.to);
     spans.get(first..after).unwrap_or_default()
 }
 
 /// Returns the span that holds `at`, by a binary search: `spans` lie apart and in order.
-pub fn holding(spans: &[Span], at: Sample) -> Option<&Span> {
+pub(super) fn holding(spans: &[Span], at: Sample) -> Option<&Span> {
     near(spans, Span { from: at, to: at + 1 }).first()
 }
 
 /// Returns the turns of a conversation, by onset.
-pub fn turns(conversation: &Conversation) -> Vec<Turn> {
+pub fn turns(conversation: &Conversation) -> Vec<SpokenTurn> {
     HeardSpeech::of(conversation).turns
 }
 
 /// Joins pauses under 300 ms and then drops what is under 100 ms; the result is in order.
-pub fn join_spans(mut spans: Vec<Span>) -> Vec<Span> {
+pub(super) fn join_spans(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     let mut joined: Vec<Span> = Vec::new();
     for span in spans {
@@ -118,18 +118,18 @@ pub fn join_spans(mut spans: Vec<Span>) -> Vec<Span> {
 }
 
 /// Speech of a conversation, joined and cut to its time, and the turns.
-pub struct HeardSpeech {
+pub(super) struct HeardSpeech {
     /// All speech of the Digital Human.
     pub dh: Vec<Span>,
     /// All speech of the agent, backchannels included.
     pub agent: Vec<Span>,
     /// Turns of both sides, in the order of their onsets.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<SpokenTurn>,
 }
 
 impl HeardSpeech {
     /// Takes the speech after the start and before the end of a conversation.
-    pub fn of(conversation: &Conversation) -> HeardSpeech {
+    pub(super) fn of(conversation: &Conversation) -> HeardSpeech {
         let cut = |spans: &[Span]| -> Vec<Span> {
             let inside = spans
                 .iter()
@@ -157,29 +157,29 @@ impl HeardSpeech {
     }
 
     /// Returns the turns of one side.
-    pub fn turns_of(&self, side: Side) -> impl Iterator<Item = &Turn> {
+    pub(super) fn turns_of(&self, side: Side) -> impl Iterator<Item = &SpokenTurn> {
         self.turns.iter().filter(move |turn| turn.side == side)
     }
 
     /// Returns the agent's turns that answer, each with the Digital Human's turn before it, which was over.
-    pub fn answers(&self) -> Vec<(&Turn, &Turn)> {
+    pub(super) fn answers(&self) -> Vec<(&SpokenTurn, &SpokenTurn)> {
         self.after(Side::Agent)
     }
 
     /// Returns the Digital Human's turns that follow, each with the agent's turn before it, which was over.
-    pub fn replies(&self) -> Vec<(&Turn, &Turn)> {
+    pub(super) fn replies(&self) -> Vec<(&SpokenTurn, &SpokenTurn)> {
         self.after(Side::Dh)
     }
 
-    fn after(&self, side: Side) -> Vec<(&Turn, &Turn)> {
+    fn after(&self, side: Side) -> Vec<(&SpokenTurn, &SpokenTurn)> {
         turns_after(&self.turns, side)
     }
 }
 
 /// Returns the turns of `side`, each with the other side's turn before it, where that was over.
-pub fn turns_after(turns: &[Turn], side: Side) -> Vec<(&Turn, &Turn)> {
+pub fn turns_after(turns: &[SpokenTurn], side: Side) -> Vec<(&SpokenTurn, &SpokenTurn)> {
     let mut pairs = Vec::new();
-    let mut before: Option<&Turn> = None;
+    let mut before: Option<&SpokenTurn> = None;
     for turn in turns {
         match before {
             _ if turn.side != side => before = Some(turn),
@@ -192,16 +192,16 @@ pub fn turns_after(turns: &[Turn], side: Side) -> Vec<(&Turn, &Turn)> {
 
 /// Returns the turns of `side` that begin in a turn of the other side, after `spoken` samples of it, and that `counts`
 /// takes. Each comes with the turn that it interrupts.
-pub fn onsets(
+pub(super) fn onsets(
     heard: &HeardSpeech,
     side: Side,
     spoken: Sample,
-    counts: impl Fn(&Turn, &Turn) -> bool,
-) -> Vec<(&Turn, &Turn)> {
-    let into = |turn: &&Turn, other: &&Turn| {
+    counts: impl Fn(&SpokenTurn, &SpokenTurn) -> bool,
+) -> Vec<(&SpokenTurn, &SpokenTurn)> {
+    let into = |turn: &&SpokenTurn, other: &&SpokenTurn| {
         other.from() + spoken <= turn.from() && turn.from() < other.to() && counts(turn, other)
     };
-    let others: Vec<&Turn> = heard.turns.iter().filter(|other| other.side != side).collect();
+    let others: Vec<&SpokenTurn> = heard.turns.iter().filter(|other| other.side != side).collect();
     let ends = latest_ends(&others);
     heard
         .turns_of(side)
@@ -216,8 +216,8 @@ pub fn onsets(
 }
 
 /// Returns for each turn the latest end of it and of those before it.
-pub fn latest_ends(turns: &[&Turn]) -> Vec<Sample> {
-    let latest = |end: &mut Sample, turn: &&Turn| {
+pub(super) fn latest_ends(turns: &[&SpokenTurn]) -> Vec<Sample> {
+    let latest = |end: &mut Sample, turn: &&SpokenTurn| {
         *end = turn.to().max(*end);
         Some(*end)
     };
@@ -236,8 +236,8 @@ fn begins_echo(span: Span, echo: Echo, own: &[Span]) -> bool {
 
 /// Returns runs of `mine` without anything of `theirs` between: something that ends after the one and begins before the
 /// next. Both are in order of onset.
-fn runs(side: Side, mine: &[Span], theirs: &[Span]) -> Vec<Turn> {
-    let mut turns: Vec<Turn> = Vec::new();
+fn runs(side: Side, mine: &[Span], theirs: &[Span]) -> Vec<SpokenTurn> {
+    let mut turns: Vec<SpokenTurn> = Vec::new();
     // The end of the last one that begins before the next.
     let (mut others, mut end) = (theirs.iter().peekable(), Sample::MIN);
     for &span in mine {
@@ -246,14 +246,14 @@ fn runs(side: Side, mine: &[Span], theirs: &[Span]) -> Vec<Turn> {
         }
         match turns.last_mut() {
             Some(turn) if end <= turn.to() => turn.push(span),
-            _ => turns.push(Turn::new(side, span)),
+            _ => turns.push(SpokenTurn::new(side, span)),
         }
     }
     turns
 }
 
 /// Words of the agent, and the phrases that only fill time.
-pub struct Words<'c> {
+pub(super) struct Words<'c> {
     words: &'c [Word],
     /// Middle of each word with its index, in order of time.
     middles: Vec<(Sample, usize)>,
@@ -267,7 +267,7 @@ pub struct Words<'c> {
 
 impl<'c> Words<'c> {
     /// Indexes the words and fillers of a conversation.
-    pub fn of(conversation: &'c Conversation) -> Words<'c> {
+    pub(super) fn of(conversation: &'c Conversation) -> Words<'c> {
         let words = &conversation.words[..];
         let middle = |(at, word): (usize, &Word)| ((word.span.from + word.span.to) / 2, at);
         let mut middles: Vec<(Sample, usize)> = words.iter().enumerate().map(middle).collect();
@@ -282,7 +282,7 @@ impl<'c> Words<'c> {
     }
 
     /// Returns the words of a turn, in their order.
-    fn of_turn(&self, turn: &Turn) -> Vec<&'c Word> {
+    fn of_turn(&self, turn: &SpokenTurn) -> Vec<&'c Word> {
         self.within(turn.span())
     }
 
@@ -297,13 +297,13 @@ impl<'c> Words<'c> {
     }
 
     /// Returns the first words of a stretch, at most `count`, in lower case.
-    pub fn first(&self, stretch: Span, count: usize) -> Vec<String> {
+    pub(super) fn first(&self, stretch: Span, count: usize) -> Vec<String> {
         let plain = self.within(stretch).into_iter().map(|word| plain(&word.text));
         plain.filter(|word| !word.is_empty()).take(count).collect()
     }
 
     /// Returns the words of a stretch up to the one that ends last.
-    pub fn up_to_last(&self, stretch: Span) -> Vec<&'c Word> {
+    pub(super) fn up_to_last(&self, stretch: Span) -> Vec<&'c Word> {
         let mut words = self.within(stretch);
         let last = (0..words.len()).max_by_key(|at| words[*at].span.to);
         words.truncate(last.map_or(0, |at| at + 1));
@@ -311,7 +311,7 @@ impl<'c> Words<'c> {
     }
 
     /// True when the words are written with marks of sentences, or the turn that begins at `from` with a capital.
-    pub fn tell_sentences(&self, from: Sample) -> bool {
+    pub(super) fn tell_sentences(&self, from: Sample) -> bool {
         let is_capital = |word: &&Word| {
             let mut letters = word.text.chars().filter(|c| c.is_alphanumeric());
             letters.next().is_some_and(char::is_uppercase) && letters.next().is_some_and(char::is_lowercase)
@@ -322,7 +322,7 @@ impl<'c> Words<'c> {
 
     /// Returns the position from which a turn has meaning: its onset, or the first word after leading fillers. `None`
     /// when its words are not known, or are fillers alone.
-    pub fn meaning_from(&self, turn: &Turn) -> Option<Sample> {
+    pub(super) fn meaning_from(&self, turn: &SpokenTurn) -> Option<Sample> {
         let words = self.of_turn(turn);
         let plain: Vec<String> = words.iter().map(|word| plain(&word.text)).collect();
         let mut skipped = 0;
@@ -359,7 +359,7 @@ fn plain(word: &str) -> String {
 }
 
 /// True when a sentence ends with the word at this place among `words`; the next one, if there is one, helps to tell.
-pub fn ends_sentence<W: Borrow<Word>>(words: &[W], at: usize) -> bool {
+pub(super) fn ends_sentence<W: Borrow<Word>>(words: &[W], at: usize) -> bool {
     let text = |word: &W| word.borrow().text.trim().to_owned();
     let Some(word) = words.get(at) else { return false };
     let word = text(word);
@@ -372,14 +372,14 @@ pub fn ends_sentence<W: Borrow<Word>>(words: &[W], at: usize) -> bool {
 }
 
 /// True when a sentence is complete with the last of these words. Three dots and a dash tell that it was broken off.
-pub fn complete_sentence<W: Borrow<Word>>(words: &[W]) -> bool {
+pub(super) fn complete_sentence<W: Borrow<Word>>(words: &[W]) -> bool {
     let Some(at) = words.len().checked_sub(1) else { return false };
     let word = words[at].borrow().text.trim().trim_end_matches(is_closing);
     ends_sentence(words, at) && !word.ends_with("..") && !word.ends_with('\u{2026}')
 }
 
 /// Returns the pauses inside agent turns between the last word of a sentence and the first of the next.
-pub fn sentence_pauses(heard: &HeardSpeech, words: &Words<'_>) -> Vec<Sample> {
+pub(super) fn sentence_pauses(heard: &HeardSpeech, words: &Words<'_>) -> Vec<Sample> {
     let mut pauses = Vec::new();
     for turn in heard.turns_of(Side::Agent) {
         let words = words.of_turn(turn);

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::turn::{BACKCHANNEL, HeardSpeech, Turn, Words, complete_sentence, holding, near, onsets};
+use super::turn::{BACKCHANNEL, HeardSpeech, SpokenTurn, Words, complete_sentence, holding, near, onsets};
 use super::{Conversation, Metrics, Span, mean, ratio, seconds};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
@@ -61,7 +61,7 @@ pub struct WholeTurn {
 
 /// An interruption of the agent by the Digital Human.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Interruption {
+pub(super) struct Interruption {
     /// Onset of the caller's words.
     pub onset: Sample,
     /// End of the caller's words, over pauses inside them.
@@ -72,13 +72,13 @@ pub struct Interruption {
     pub from: Sample,
     /// End of the agent's last sound before the caller had the floor.
     pub stop: Sample,
-    /// True when the caller spoke, false for keys alone.
+    /// True when the caller spoke, false for digits alone.
     pub is_spoken: bool,
 }
 
 /// Reason for the agent's stop at an interruption.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub(super) enum Stop {
     /// It went on: the stop does not belong to the interruption.
     None,
     /// Its turn was cut.
@@ -90,8 +90,8 @@ pub enum Stop {
 }
 
 /// Returns the interruptions of the Digital Human, in order. One with a pause in it is one.
-pub fn interruptions(conversation: &Conversation, heard: &HeardSpeech) -> Vec<Interruption> {
-    let agents: Vec<&Turn> = heard.turns_of(Side::Agent).collect();
+pub(super) fn interruptions(conversation: &Conversation, heard: &HeardSpeech) -> Vec<Interruption> {
+    let agents: Vec<&SpokenTurn> = heard.turns_of(Side::Agent).collect();
     let mut found: Vec<Interruption> = Vec::new();
     for (turn, other) in onsets(heard, Side::Dh, BOTH_START, |_, _| true) {
         let onset = turn.from();
@@ -162,13 +162,13 @@ impl Interruption {
 
     /// Returns the reason for the agent's stop, by the first of these that is there: its own message, the same turn in
     /// another call, its words.
-    pub fn reason(&self, conversation: &Conversation, words: &Words<'_>) -> Stop {
+    pub(super) fn reason(&self, conversation: &Conversation, words: &Words<'_>) -> Stop {
         let within = Sample::from(conversation.yield_times.within_ms) * PER_MS;
         if self.stop - self.onset > within {
             return Stop::None;
         }
-        let told = self.onset..=self.stop + MESSAGE_AFTER;
-        let is_told = conversation.cleared.iter().any(|at| told.contains(at));
+        let message_span = self.onset..=self.stop + MESSAGE_AFTER;
+        let is_told = conversation.cleared.iter().any(|at| message_span.contains(at));
         let by_length = || self.is_shorter(&conversation.elsewhere, words);
         match (is_told.then_some(true)).or_else(by_length).or_else(|| self.is_inside_sentence(words)) {
             Some(true) => Stop::Cut,
@@ -219,7 +219,7 @@ fn is_alike(one: &[String], other: &[String], least: usize) -> bool {
 }
 
 /// Computes the figures of the agent's yielding at these interruptions.
-pub fn measure(metrics: &mut Metrics, conversation: &Conversation, interruptions: &[Interruption]) {
+pub(super) fn measure(metrics: &mut Metrics, conversation: &Conversation, interruptions: &[Interruption]) {
     let words = Words::of(conversation);
     let (mut yielded, mut went_on, mut unknown_after) = (Vec::new(), 0, 0);
     for interruption in interruptions.iter().filter(|interruption| interruption.is_spoken) {
@@ -246,14 +246,14 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, interruptions
 /// never left the floor.
 pub fn whole_turns(conversation: &Conversation) -> Vec<WholeTurn> {
     let (heard, words) = (HeardSpeech::of(conversation), Words::of(conversation));
-    let is_probed = |turn: &Turn| conversation.probes.iter().any(|probe| probe.span.overlap(turn.span()) > 0);
-    let is_whole = |turn: &Turn| {
+    let is_probed = |turn: &SpokenTurn| conversation.probes.iter().any(|probe| probe.span.overlap(turn.span()) > 0);
+    let is_whole = |turn: &SpokenTurn| {
         let is_alone = near(&heard.dh, turn.span()).is_empty() && !is_probed(turn);
         let is_one = turn.spans.windows(2).all(|pair| pair[1].from - pair[0].to < FLOOR);
         is_alone && is_one && turn.to() + SHORTER <= conversation.duration
     };
     let turns = heard.turns_of(Side::Agent).enumerate().filter(|(_, turn)| is_whole(turn));
-    let whole = |(place, turn): (usize, &Turn)| WholeTurn {
+    let whole = |(place, turn): (usize, &SpokenTurn)| WholeTurn {
         place,
         words: words.first(turn.span(), FIRST_WORDS),
         length: turn.span().length(),

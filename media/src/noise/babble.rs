@@ -29,11 +29,11 @@ const VOWELS: [[f64; 2]; 8] = [
 ];
 
 /// Clips of single talkers, each at RMS 1.
-pub struct Voices(Vec<Vec<f32>>);
+pub(super) struct Voices(Vec<Vec<f32>>);
 
 impl Voices {
     /// Returns the given clips (the longest 30 s of each), or imitations.
-    pub fn new(clips: &[Arc<[i16]>], stream: &mut Stream) -> Voices {
+    pub(super) fn new(clips: &[Arc<[i16]>], stream: &mut Stream) -> Voices {
         let longest = 30 * RATE_HZ as usize;
         let given = clips.iter().filter(|clip| clip.len() >= RATE_HZ as usize / 2);
         let mut voices: Vec<Vec<f32>> =
@@ -48,7 +48,7 @@ impl Voices {
 
     /// Returns a near talker over `length` samples, who is audible for the share `activity` of the time. Silence
     /// between the words counts as silence. RMS about 1 while speaking.
-    pub fn near(&self, index: usize, activity: f64, length: usize, stream: &mut Stream) -> Vec<f32> {
+    pub(super) fn near(&self, index: usize, activity: f64, length: usize, stream: &mut Stream) -> Vec<f32> {
         let clip = self.0.get(index % self.0.len().max(1)).map(|clip| without_pauses(clip)).unwrap_or_default();
         let quiet = quiet(&clip);
         let mut owed = 0.0;
@@ -103,7 +103,7 @@ impl Voices {
     }
 
     /// Returns `count` talkers at once, at distances that differ by a few dB; RMS about 1.
-    pub fn crowd(&self, count: usize, activity: f64, length: usize, stream: &mut Stream) -> Vec<f32> {
+    pub(super) fn crowd(&self, count: usize, activity: f64, length: usize, stream: &mut Stream) -> Vec<f32> {
         let mut audio = vec![0f32; length];
         for index in 0..count {
             let talker = self.talker(index, activity, length, stream);
@@ -181,7 +181,7 @@ fn imitate(number: usize, stream: &mut Stream) -> Vec<f32> {
 }
 
 /// Adds a decaying tone at `at`: `hz`, `gain`, down by 60 dB after `ring_s`.
-pub fn ring(audio: &mut [f32], at: usize, hz: f64, gain: f64, ring_s: f64) {
+pub(super) fn ring(audio: &mut [f32], at: usize, hz: f64, gain: f64, ring_s: f64) {
     let (step_sin, step_cos) = (TAU * hz / f64::from(RATE_HZ)).sin_cos();
     let decay = 10f64.powf(-3.0 / (ring_s * f64::from(RATE_HZ)));
     let (mut sin, mut cos) = (0.0, gain);

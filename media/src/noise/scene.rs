@@ -18,7 +18,7 @@ const RATE: f64 = RATE_HZ as f64;
 const ROOM_DB: f64 = -24.0;
 
 /// Returns `length` samples of `kind`, at about RMS 1.
-pub fn scene(kind: Kind, seed: Seed, length: usize, voices: &[Arc<[i16]>]) -> Vec<f32> {
+pub(super) fn scene(kind: Kind, seed: Seed, length: usize, voices: &[Arc<[i16]>]) -> Vec<f32> {
     let mut stream = seed.stream(&format!("noise {}", kind.name()));
     let spoken = |stream: &mut Stream| Voices::new(voices, stream);
     let stream = &mut stream;

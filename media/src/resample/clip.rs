@@ -143,11 +143,11 @@ mod tests {
     fn a_long_clip_is_not_held() {
         for (from_hz, to_hz) in RATES {
             let (mut clip, mut made) = (ClipResampler::new(from_hz, to_hz).expect("the rates are valid"), Vec::new());
-            let (block, room) = (clip.fft.input_frames_next(), clip.block.capacity());
+            let (block, space) = (clip.fft.input_frames_next(), clip.block.capacity());
             for second in 1..=20 {
                 clip.push(&tone(440.0, from_hz), &mut made);
                 let due = second * to_hz as usize;
-                assert!(clip.block.capacity() == room && made.len() + 2 * clip.made.len() >= due, "{block}: {due}");
+                assert!(clip.block.capacity() == space && made.len() + 2 * clip.made.len() >= due, "{block}: {due}");
             }
         }
     }

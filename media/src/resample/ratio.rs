@@ -78,7 +78,7 @@ impl Resampler {
     pub fn process(&mut self, pcm: &[i16], out: &mut [i16]) -> usize {
         let past = self.length - 1;
         let mut out = out.iter_mut();
-        let room = out.len();
+        let space = out.len();
         for pcm in pcm.chunks(BLOCK) {
             for (slot, &sample) in self.line[past..].iter_mut().zip(pcm) {
                 *slot = f32::from(sample);
@@ -96,7 +96,7 @@ impl Resampler {
             self.at -= pcm.len();
             self.line.copy_within(pcm.len()..pcm.len() + past, 0);
         }
-        room - out.len()
+        space - out.len()
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Most senders keep the timestamp of an event and let its duration grow, with a new timestamp only for a further
 //! segment of a long one. Others move the timestamp on with each packet. In both cases a packet without a marker that
-//! begins before the last packet's end belongs to the same key.
+//! begins before the last packet's end belongs to the same digit.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const EVENT_TIMEOUT: Duration = Duration::from_millis(300);
 const SEGMENT_UNITS: std::ops::RangeInclusive<i64> = 0xf000..=0x1_0100;
 
 /// Additional distance of two packets of one event between which one is missing, in milliseconds. The pause between two
-/// keys is longer.
+/// digits is longer.
 const MISSING_MS: i64 = 20;
 
 /// Distance of an event's timestamp from its arrival above which it is not on the audio's time base: 500 ms.
@@ -50,7 +50,7 @@ pub struct ReceivedDigit {
 
 /// A packet of an event, in units of the RTP clock.
 #[derive(Copy, Clone, Debug)]
-struct KeyPart {
+struct EventPart {
     ssrc: u32,
     code: u8,
     timestamp: u32,
@@ -59,9 +59,9 @@ struct KeyPart {
     end: bool,
 }
 
-/// One pressed key. Units are ticks of the RTP clock.
+/// A digit that is pressed, or was. Units are ticks of the RTP clock.
 #[derive(Copy, Clone, Debug)]
-struct Key {
+struct PressedDigit {
     ssrc: u32,
     code: u8,
     from: Sample,
@@ -74,7 +74,7 @@ struct Key {
     counts_whole: bool,
     /// Length as far as it is known, in units.
     length: i64,
-    /// Position up to which parts without a marker that begin there belong to this key.
+    /// Position up to which parts without a marker that begin there belong to this digit.
     reach: i64,
     begun: Time,
     last: Time,
@@ -84,9 +84,9 @@ struct Key {
     number: usize,
 }
 
-impl Key {
-    fn new(arrived: Time, part: KeyPart, from: Sample) -> Key {
-        Key {
+impl PressedDigit {
+    fn new(arrived: Time, part: EventPart, from: Sample) -> PressedDigit {
+        PressedDigit {
             ssrc: part.ssrc,
             code: part.code,
             from,
@@ -104,12 +104,12 @@ impl Key {
     }
 
     /// Returns the number of units by which `part` begins after the newest part.
-    fn units_to(&self, part: &KeyPart) -> i64 {
+    fn units_to(&self, part: &EventPart) -> i64 {
         i64::from(part.timestamp.wrapping_sub(self.timestamp) as i32)
     }
 
-    /// True when `part` belongs to this key; a packet takes `packet` units.
-    fn has(&self, part: &KeyPart, packet: i64) -> bool {
+    /// True when `part` belongs to this digit; a packet takes `packet` units.
+    fn has(&self, part: &EventPart, packet: i64) -> bool {
         if (self.ssrc, self.code) != (part.ssrc, part.code) {
             return false;
         }
@@ -121,7 +121,7 @@ impl Key {
     }
 
     /// Takes a part of it; `packet` as in `has`.
-    fn take(&mut self, arrived: Time, part: &KeyPart, packet: i64) {
+    fn take(&mut self, arrived: Time, part: &EventPart, packet: i64) {
         let moved = self.units_to(part);
         let offset = self.offset + moved;
         self.counts_whole |= moved > 0 && part.duration >= self.duration + moved;
@@ -146,8 +146,8 @@ pub struct EventReceiver {
     /// Number of units of the RTP clock in a millisecond, and of the clock in which durations are counted.
     per_ms: i64,
     event_per_ms: i64,
-    running: Option<Key>,
-    over: [Option<Key>; OVER],
+    running: Option<PressedDigit>,
+    over: [Option<PressedDigit>; OVER],
     overs: usize,
     digits: [Option<ReceivedDigit>; WAITING],
     fetched: usize,
@@ -204,23 +204,23 @@ impl EventReceiver {
         }
         let Header { ssrc, timestamp, marker, .. } = *header;
         let duration = i64::from(payload.duration) * self.per_ms / self.event_per_ms;
-        let part = KeyPart { ssrc, code: payload.event, timestamp, marker, duration, end: payload.end };
+        let part = EventPart { ssrc, code: payload.event, timestamp, marker, duration, end: payload.end };
         let packet = MISSING_MS * self.per_ms;
-        if let Some(key) = self.running.as_mut().filter(|key| key.has(&part, packet)) {
-            key.take(arrived, &part, packet);
+        if let Some(pressed) = self.running.as_mut().filter(|pressed| pressed.has(&part, packet)) {
+            pressed.take(arrived, &part, packet);
             if part.end {
                 self.finish();
             }
-        } else if let Some(key) = self.over.iter_mut().flatten().find(|key| key.has(&part, packet)) {
-            key.take(arrived, &part, packet);
-            let key = *key;
-            self.correct(&key);
-        } else if self.running.is_some_and(|key| is_before(&part, &key)) {
+        } else if let Some(pressed) = self.over.iter_mut().flatten().find(|pressed| pressed.has(&part, packet)) {
+            pressed.take(arrived, &part, packet);
+            let pressed = *pressed;
+            self.correct(&pressed);
+        } else if self.running.is_some_and(|pressed| is_before(&part, &pressed)) {
             // Its successor has begun: it is over, and comes before that one.
-            self.store(Key::new(arrived, part, from));
+            self.store(PressedDigit::new(arrived, part, from));
         } else {
             self.finish();
-            self.running = Some(Key::new(arrived, part, from));
+            self.running = Some(PressedDigit::new(arrived, part, from));
             if part.end {
                 self.finish();
             }
@@ -235,7 +235,10 @@ impl EventReceiver {
     /// Ends an event whose end was lost, or never is sent.
     pub fn expire(&mut self, now: Time) {
         let longest = Duration::from_millis(LONGEST_HEARD_MS.into());
-        if self.running.is_some_and(|key| now.since(key.last) > EVENT_TIMEOUT || now.since(key.begun) > longest) {
+        if self
+            .running
+            .is_some_and(|pressed| now.since(pressed.last) > EVENT_TIMEOUT || now.since(pressed.begun) > longest)
+        {
             self.finish();
         }
     }
@@ -248,45 +251,45 @@ impl EventReceiver {
     }
 
     fn finish(&mut self) {
-        if let Some(key) = self.running.take() {
-            self.store(key);
+        if let Some(pressed) = self.running.take() {
+            self.store(pressed);
         }
     }
 
-    fn store(&mut self, mut key: Key) {
+    fn store(&mut self, mut pressed: PressedDigit) {
         let slot = &mut self.digits[self.stored % WAITING];
-        key.number = self.stored;
-        if let (None, Some(digit)) = (*slot, digit_of(key.code)) {
-            let duration_ms = length_ms(&key, self.per_ms);
-            *slot = Some(ReceivedDigit { digit, from: key.from, duration_ms });
+        pressed.number = self.stored;
+        if let (None, Some(digit)) = (*slot, digit_of(pressed.code)) {
+            let duration_ms = length_ms(&pressed, self.per_ms);
+            *slot = Some(ReceivedDigit { digit, from: pressed.from, duration_ms });
             self.stored += 1;
         } else {
-            // It finds no room: nothing is left of it that could be corrected.
-            key.ended = true;
-            key.number = usize::MAX;
+            // It does not fit: nothing is left of it that could be corrected.
+            pressed.ended = true;
+            pressed.number = usize::MAX;
         }
-        self.over[self.overs % OVER] = Some(key);
+        self.over[self.overs % OVER] = Some(pressed);
         self.overs += 1;
     }
 
     /// Corrects the length of a digit that waits to be fetched by later packets. A digit that was fetched stays as it
     /// is.
-    fn correct(&mut self, key: &Key) {
+    fn correct(&mut self, pressed: &PressedDigit) {
         let per_ms = self.per_ms;
-        let waits = (self.fetched..self.stored).contains(&key.number);
-        if let Some(digit) = self.digits[key.number % WAITING].as_mut().filter(|_| waits) {
-            digit.duration_ms = length_ms(key, per_ms);
+        let waits = (self.fetched..self.stored).contains(&pressed.number);
+        if let Some(digit) = self.digits[pressed.number % WAITING].as_mut().filter(|_| waits) {
+            digit.duration_ms = length_ms(pressed, per_ms);
         }
     }
 }
 
-fn length_ms(key: &Key, per_ms: i64) -> u32 {
-    (key.length / per_ms).clamp(0, LONGEST_HEARD_MS.into()) as u32
+fn length_ms(pressed: &PressedDigit, per_ms: i64) -> u32 {
+    (pressed.length / per_ms).clamp(0, LONGEST_HEARD_MS.into()) as u32
 }
 
-/// True when `part` began before `key`, of the same source.
-fn is_before(part: &KeyPart, key: &Key) -> bool {
-    part.ssrc == key.ssrc && key.offset + key.units_to(part) < 0
+/// True when `part` began before `pressed`, of the same source.
+fn is_before(part: &EventPart, pressed: &PressedDigit) -> bool {
+    part.ssrc == pressed.ssrc && pressed.offset + pressed.units_to(part) < 0
 }
 
 #[cfg(test)]
@@ -389,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timestamp_that_moves_with_each_packet_is_one_key() {
+    fn a_timestamp_that_moves_with_each_packet_is_one_digit() {
         // `n` packets every 20 ms, the last three of which say the end: timestamp, duration.
         let row = |n: u32, part: fn(u32) -> (u32, u16), lost: &[u32]| -> Vec<Given> {
             let packet = |i: u32| {
@@ -409,7 +412,7 @@ mod tests {
             for lost in [&[][..], &[1], &[3], &[6, 7], &[2, 4]] {
                 assert_eq!(receive(&row(8, part, lost)), [('5', 16_000, 120)], "{style} {lost:?}");
             }
-            // The same key again, with and without its marker.
+            // The same digit again, with and without its marker.
             for again in [true, false] {
                 let mut twice = row(8, part, &[]);
                 let second = row(8, part, &[])
@@ -457,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_never_let_go_is_over_after_ten_seconds() {
+    fn a_digit_that_is_never_let_go_is_over_after_ten_seconds() {
         // Its timestamp stands and its duration is used up, or each packet is of 20 ms.
         let check = |part: fn(u32) -> (u32, u16), expect_ms: u32| {
             let packet = |i: u32| (u64::from(i) * 20, part(i).0, part(i).1, false, i == 0, 9);

@@ -179,7 +179,7 @@ impl JitterBuffer {
     fn hold(&mut self, packet: &Arrived<'_>) {
         let Payload::Given(payload) = packet.payload else { return };
         let len = payload.len();
-        if !self.payloads.has_room(len) {
+        if !self.payloads.has_space(len) {
             return;
         }
         let rest =
@@ -227,7 +227,7 @@ impl JitterBuffer {
         placed.map(|_| ())
     }
 
-    /// Makes room for a packet and finds its place in time: its number, and its slot without the payload.
+    /// Makes space for a packet and finds its place in time: its number, and its slot without the payload.
     fn slot_for(&mut self, arrival: Arrival, packet: &Arrived<'_>) -> Result<(i64, Slot), Refused> {
         let Arrived { at, header, mut kind, span, .. } = *packet;
         let (sequence, newest) = match arrival {
@@ -250,13 +250,13 @@ impl JitterBuffer {
             }
             self.next = sequence;
         }
-        self.make_room(sequence);
+        self.make_space(sequence);
         self.vacate(sequence);
         let len = if let Payload::Given(payload) = packet.payload { payload.len() } else { 0 };
-        while sequence >= self.next && !self.payloads.has_room(len) {
+        while sequence >= self.next && !self.payloads.has_space(len) {
             match self.probation.drop_oldest() {
                 Some(dropped) => self.payloads.give_back(dropped.rest.block, dropped.rest.len.into()),
-                None => self.make_room(self.next + SLOTS),
+                None => self.make_space(self.next + SLOTS),
             }
         }
         if sequence < self.next {
@@ -443,7 +443,7 @@ impl JitterBuffer {
     }
 
     /// Moves on until `sequence` fits; dropped packets count as late.
-    fn make_room(&mut self, sequence: i64) {
+    fn make_space(&mut self, sequence: i64) {
         let oldest = sequence - SLOTS + 1;
         if self.next >= oldest {
             return;

@@ -6,7 +6,7 @@ use super::jitter::MAX_PAYLOAD;
 use crate::codec::Codec;
 use crate::frame::FRAME;
 
-/// Room for 60 ms, the longest packet, at 16 kHz, and for a frame beyond a packet that is not complete.
+/// Space for 60 ms, the longest packet, at 16 kHz, and for a frame beyond a packet that is not complete.
 const ROOM: usize = 4 * FRAME;
 
 /// Audio that waits to become packets. Allocates nothing.
@@ -51,7 +51,7 @@ impl Packetizer {
         self.codec.bytes_per_tick().map_or(MAX_PAYLOAD, |bytes| bytes * ticks)
     }
 
-    /// Returns room for 20 ms at the codec's rate, with this RTP timestamp, for the caller to fill.
+    /// Returns space for 20 ms at the codec's rate, with this RTP timestamp, for the caller to fill.
     /// [`Packetizer::packet`] is called until `None` before the next frame.
     pub fn frame(&mut self, timestamp: u32) -> &mut [i16] {
         self.drop_taken();
@@ -107,8 +107,8 @@ mod tests {
             for (tick, what) in ticks.chars().enumerate() {
                 let before = tick * 20;
                 if what == 'f' {
-                    let room = packetizer.frame((before as u32 * per_ms).wrapping_sub(7));
-                    room.iter_mut().enumerate().for_each(|(at, sample)| *sample = (before * samples + at) as i16);
+                    let frame = packetizer.frame((before as u32 * per_ms).wrapping_sub(7));
+                    frame.iter_mut().enumerate().for_each(|(at, sample)| *sample = (before * samples + at) as i16);
                 } else {
                     packetizer.cut_short();
                 }

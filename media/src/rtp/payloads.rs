@@ -46,11 +46,11 @@ impl Payloads {
     }
 
     /// True when a payload of `len` bytes can be kept.
-    pub fn has_room(&self, len: usize) -> bool {
+    pub fn has_space(&self, len: usize) -> bool {
         len.div_ceil(self.block) <= self.count
     }
 
-    /// Keeps `payload`, for which there is room, and returns its first block.
+    /// Keeps `payload`, for which there is space, and returns its first block.
     pub fn keep(&mut self, payload: &[u8]) -> u8 {
         let mut behind = 0;
         for part in payload.chunks(self.block).rev() {

@@ -38,7 +38,7 @@ impl<T: Copy> Default for Probation<T> {
 }
 
 impl<T: Copy> Probation<T> {
-    /// Holds a packet back. Returns the one that makes room for it.
+    /// Holds a packet back. Returns the one that makes space for it.
     pub fn hold(&mut self, packet: Held<T>) -> Option<Held<T>> {
         if let Some(free) = self.held.iter_mut().find(|slot| slot.is_none()) {
             *free = Some(packet);

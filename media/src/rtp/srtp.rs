@@ -59,25 +59,25 @@ impl Protector {
         Protector { rtp, rtcp, last: None, reports: 0 }
     }
 
-    /// Protects the RTP packet in the first `len` bytes of `room`, which has [`MAX_OVERHEAD`] bytes more, and returns
+    /// Protects the RTP packet in the first `len` bytes of `buffer`, which has [`MAX_OVERHEAD`] bytes more, and returns
     /// its new length. Sequence numbers must grow as they are sent. Bytes that are no RTP packet are left unchanged.
-    pub fn protect(&mut self, room: &mut [u8], len: usize) -> usize {
-        let Some((clear, sequence, ssrc)) = rtp_parts(&room[..len]) else { return len };
+    pub fn protect(&mut self, buffer: &mut [u8], len: usize) -> usize {
+        let Some((clear, sequence, ssrc)) = rtp_parts(&buffer[..len]) else { return len };
         let index = match self.last {
             None => u64::from(sequence),
             Some(last) => last + u64::from(sequence.wrapping_sub(last as u16)),
         };
         self.last = Some(index);
-        self.rtp.seal_packet(room, clear, len, ssrc, index)
+        self.rtp.seal_packet(buffer, clear, len, ssrc, index)
     }
 
-    /// Protects a compound RTCP packet in the first `len` bytes of `room`, and returns its new length.
-    pub fn protect_report(&mut self, room: &mut [u8], len: usize) -> usize {
-        let Some(ssrc) = report_source(&room[..len]) else { return len };
+    /// Protects a compound RTCP packet in the first `len` bytes of `buffer`, and returns its new length.
+    pub fn protect_report(&mut self, buffer: &mut [u8], len: usize) -> usize {
+        let Some(ssrc) = report_source(&buffer[..len]) else { return len };
         // At one report in seconds the 31 bits last for centuries.
         let index = self.reports & !ENCRYPTED;
         self.reports += 1;
-        self.rtcp.seal_report(room, len, ssrc, index)
+        self.rtcp.seal_report(buffer, len, ssrc, index)
     }
 }
 

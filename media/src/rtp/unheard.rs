@@ -80,7 +80,7 @@ pub struct Tally {
     counts: [u64; KINDS],
     /// First packet of each kind with its arrival, until it is reported.
     first: [Option<(Unheard, Time)>; KINDS],
-    told: [bool; KINDS],
+    is_reported: [bool; KINDS],
     /// True when some kind is to be reported.
     is_new: bool,
 }
@@ -90,7 +90,7 @@ impl Tally {
     pub fn count(&mut self, arrived: Time, what: Unheard) {
         let place = what.place();
         self.counts[place] += 1;
-        if !self.told[place] && self.first[place].is_none() {
+        if !self.is_reported[place] && self.first[place].is_none() {
             self.first[place] = Some((what, arrived));
             self.is_new = true;
         }
@@ -133,7 +133,7 @@ impl Tally {
         let due = |(what, at): &mut (Unheard, Time)| !matches!(what, Unheard::Source(_)) || now.since(*at) > PROBATION;
         let what = self.first.iter_mut().find_map(|first| first.take_if(due)).map(|(what, _)| what);
         match what {
-            Some(what) => self.told[what.place()] = true,
+            Some(what) => self.is_reported[what.place()] = true,
             None => self.is_new = self.first.iter().any(Option::is_some),
         }
         what
@@ -148,24 +148,24 @@ mod tests {
     fn each_kind_is_told_once_and_a_source_only_when_it_is_not_believed() {
         let at = Time::from_millis;
         let mut tally = Tally::default();
-        let told = |tally: &mut Tally, ms: u64| std::iter::from_fn(|| tally.news(at(ms))).collect::<Vec<_>>();
-        assert_eq!(told(&mut tally, 0), []);
+        let reading_of = |tally: &mut Tally, ms: u64| std::iter::from_fn(|| tally.news(at(ms))).collect::<Vec<_>>();
+        assert_eq!(reading_of(&mut tally, 0), []);
         for _ in 0..3 {
             tally.count(at(0), Unheard::PayloadType(96));
             tally.count(at(0), Unheard::PayloadType(97));
             tally.count(at(10), Unheard::Source(7));
         }
-        assert_eq!(told(&mut tally, 20), [Unheard::PayloadType(96)]);
+        assert_eq!(reading_of(&mut tally, 20), [Unheard::PayloadType(96)]);
         tally.believe(7);
-        assert_eq!(told(&mut tally, 2000), []);
+        assert_eq!(reading_of(&mut tally, 2000), []);
         tally.count(at(2000), Unheard::Source(8));
         tally.believe(7);
         tally.count(at(2000), Unheard::Length(0, 3));
         tally.count(at(2000), Unheard::PayloadType(98));
-        assert_eq!(told(&mut tally, 2500), [Unheard::Length(0, 3)]);
-        assert_eq!(told(&mut tally, 2520), [Unheard::Source(8)]);
+        assert_eq!(reading_of(&mut tally, 2500), [Unheard::Length(0, 3)]);
+        assert_eq!(reading_of(&mut tally, 2520), [Unheard::Source(8)]);
         tally.count(at(3000), Unheard::Source(9));
-        assert_eq!(told(&mut tally, 9000), []);
+        assert_eq!(reading_of(&mut tally, 9000), []);
         assert_eq!((tally.payload_types(), tally.lengths(), tally.malformed_datagrams()), (7, 1, 0));
     }
 

@@ -191,8 +191,8 @@ impl Far {
     /// Receives 20 ms of the call.
     pub fn listen(&mut self, now: Time) {
         let is_rtp = matches!(self.leg, Leg::Rtp(_));
-        let mut room = Scratch::default();
-        let heard = self.leg.listen(now, &mut room);
+        let mut scratch = Scratch::default();
+        let heard = self.leg.listen(now, &mut scratch);
         if let Ok(from) = usize::try_from(heard.position) {
             self.ears.resize(self.ears.len().max(from + FRAME), 0);
             self.ears[from..from + FRAME].copy_from_slice(heard.pcm);

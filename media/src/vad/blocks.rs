@@ -2,11 +2,11 @@
 //! them: a call is small.
 
 use super::BLOCK;
-use super::floor::LOWEST_DBOV;
+use super::noise_floor::LOWEST_DBOV;
 use crate::frame::{FRAME, Sample};
 
 /// Number of blocks that are remembered to find the true onset (1 s).
-pub const HISTORY: usize = 100;
+pub(super) const HISTORY: usize = 100;
 
 /// Number of blocks in a frame.
 const IN_FRAME: usize = FRAME / BLOCK;
@@ -16,10 +16,10 @@ const STEP_DB: f32 = 0.5;
 
 /// A block that was received.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Block {
+pub(super) struct Block {
     /// First sample of the block.
     pub from: Sample,
-    /// True if it stood above the floor.
+    /// True if it stood above the noise floor.
     pub loud: bool,
     /// Level in dBov, rounded down to half decibels.
     pub level_dbov: f32,
@@ -27,7 +27,7 @@ pub struct Block {
 
 /// The last [`HISTORY`] blocks. Allocates nothing.
 #[derive(Clone, Debug)]
-pub struct Blocks {
+pub(super) struct Blocks {
     /// First sample of each frame.
     froms: [Sample; HISTORY / IN_FRAME],
     /// Levels above [`LOWEST_DBOV`], in half decibels.
@@ -40,17 +40,17 @@ pub struct Blocks {
 
 impl Blocks {
     /// Returns a memory without blocks.
-    pub fn new() -> Blocks {
+    pub(super) fn new() -> Blocks {
         Blocks { froms: [0; HISTORY / IN_FRAME], levels: [0; HISTORY], loud: 0, heard: 0 }
     }
 
     /// Returns the number of blocks that are remembered.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.heard.min(HISTORY)
     }
 
     /// Remembers the blocks of the frame that begins at `from`: whether each is loud, and its level in dBov.
-    pub fn push(&mut self, from: Sample, blocks: [(bool, f32); IN_FRAME]) {
+    pub(super) fn push(&mut self, from: Sample, blocks: [(bool, f32); IN_FRAME]) {
         self.froms[self.heard % HISTORY / IN_FRAME] = from;
         for (loud, level_dbov) in blocks {
             self.set(self.heard % HISTORY, loud, level_dbov);
@@ -59,7 +59,7 @@ impl Blocks {
     }
 
     /// Returns the block of `back` blocks ago, 0 being the newest; `back` is less than [`Blocks::len`].
-    pub fn ago(&self, back: usize) -> Block {
+    pub(super) fn ago(&self, back: usize) -> Block {
         let at = self.place(back);
         Block {
             from: self.froms[at / IN_FRAME] + (at % IN_FRAME * BLOCK) as Sample,
@@ -69,12 +69,12 @@ impl Blocks {
     }
 
     /// Makes silence of the newest `count` blocks.
-    pub fn silence(&mut self, count: usize) {
+    pub(super) fn silence(&mut self, count: usize) {
         (0..count.min(self.len())).for_each(|back| self.set(self.place(back), false, LOWEST_DBOV));
     }
 
     /// Moves all positions `by` samples back.
-    pub fn move_back(&mut self, by: Sample) {
+    pub(super) fn move_back(&mut self, by: Sample) {
         self.froms.iter_mut().for_each(|from| *from -= by);
     }
 

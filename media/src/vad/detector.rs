@@ -79,7 +79,7 @@ pub(super) struct Detector {
 
 impl Detector {
     /// Returns a detector for a channel without a past.
-    pub fn new() -> Detector {
+    pub(super) fn new() -> Detector {
         LazyLock::force(&TABLES);
         Detector {
             network: DefaultPredictor::new(),
@@ -90,7 +90,7 @@ impl Detector {
     }
 
     /// Scores the next window: 0 is no speech, 1 is speech.
-    pub fn score(&mut self, window: &[i16; WINDOW]) -> f32 {
+    pub(super) fn score(&mut self, window: &[i16; WINDOW]) -> f32 {
         let mut pcm = [0; SPAN + 1];
         let (before, now) = pcm.split_at_mut(SPAN - WINDOW + 1);
         before.copy_from_slice(&self.heard);

@@ -5,7 +5,7 @@
 //! its sound was speech, weak first sounds too. Decided at once, one onset in six was 50 to 700 ms late: a gate of 15
 //! dB below the loudest sound cut off weak sounds and short words.
 
-use super::floor::LOWEST_DBOV;
+use super::noise_floor::LOWEST_DBOV;
 use super::{BLOCK, CONFIRM, Edge, Edges, FIRST_WORD_VOTES, LEAST_DBOV, RELEASE, UNKNOWN, VoiceActivity};
 use crate::frame::{FRAME, Sample};
 

@@ -1,5 +1,5 @@
 //! Detector of a foreground voice, for channels with noise: a small recurrent network on the detector's mel bands, its
-//! score and the level above the floor. It does not judge quiet channels.
+//! score and the level above the noise floor. It does not judge quiet channels.
 //!
 //! One layer of [`NARROW`] rectified sums, a gated recurrent unit (Cho et al. 2014) of [`STATE`] values, one of
 //! [`SECOND`] on the first, and [`HEADS`] sums of both. They are the log odds of speech now, and, with later frames, of
@@ -16,17 +16,17 @@ use std::sync::LazyLock;
 const BANDS: usize = super::detector::BANDS;
 
 /// Number of inputs of the network: the bands, the score and the level.
-pub const INPUTS: usize = BANDS + 2;
+pub(super) const INPUTS: usize = BANDS + 2;
 const NARROW: usize = 32;
 const STATE: usize = 64;
 const GATES: usize = 3 * STATE;
 const SECOND: usize = 112;
 const GATES_2: usize = 3 * SECOND;
 /// Number of answers to a frame.
-pub const HEADS: usize = 4;
+pub(super) const HEADS: usize = 4;
 
 /// Number of frames that each head looks back.
-pub const LAGS: [usize; HEADS] = [0, 6, 12, 24];
+pub(super) const LAGS: [usize; HEADS] = [0, 6, 12, 24];
 
 /// Weight of a frame in the mean of its bands (5 s); before as many came, all weigh the same.
 const KEEP: f32 = 0.004;
@@ -35,9 +35,11 @@ const KEEP: f32 = 0.004;
 const LEAST: f32 = -18.0;
 const FARTHEST: f32 = 3.0;
 
-/// Units of a band, of the score's log odds, of dB above the floor.
+/// Unit of the score's log odds in the inputs.
+pub(super) const SCORE: f32 = 3.0;
+
+/// Units of a band, and of dB above the noise floor.
 const BAND: f32 = 3.0;
-const SCORE: f32 = 3.0;
 const LEVEL_DB: f32 = 10.0;
 
 struct Weights {
@@ -97,7 +99,7 @@ static WEIGHTS: LazyLock<Box<Weights>> = LazyLock::new(|| {
 });
 
 /// State of the network. Allocates nothing after [`ForegroundNet::new`].
-pub struct ForegroundNet {
+pub(super) struct ForegroundNet {
     mean: [f32; BANDS],
     heard: f32,
     /// Inputs of the last frame.
@@ -108,7 +110,7 @@ pub struct ForegroundNet {
 
 impl ForegroundNet {
     /// Returns a network without a past.
-    pub fn new() -> ForegroundNet {
+    pub(super) fn new() -> ForegroundNet {
         LazyLock::force(&WEIGHTS);
         ForegroundNet {
             mean: [0.0; BANDS],
@@ -120,15 +122,15 @@ impl ForegroundNet {
     }
 
     /// Forgets the past, as the channel is quiet.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         if self.heard > 0.0 {
             (self.heard, self.state, self.second) = (0.0, [0.0; STATE], [0.0; SECOND]);
         }
     }
 
-    /// Takes a frame: the detector's bands, the log odds of its score, and the level above the floor in dB. Returns the
-    /// log odds of speech as many frames ago as [`LAGS`] says.
-    pub fn push(&mut self, bands: &[f32; BANDS], score: f32, above_db: f32) -> [f32; HEADS] {
+    /// Takes a frame: the detector's bands, the log odds of its score, and the level above the noise floor in dB.
+    /// Returns the log odds of speech as many frames ago as [`LAGS`] says.
+    pub(super) fn push(&mut self, bands: &[f32; BANDS], score: f32, above_db: f32) -> [f32; HEADS] {
         self.heard += 1.0;
         let part = KEEP.max(1.0 / self.heard);
         for ((input, band), mean) in self.inputs.iter_mut().zip(bands).zip(&mut self.mean) {
@@ -142,7 +144,7 @@ impl ForegroundNet {
     }
 
     /// Runs the network on [`ForegroundNet::inputs`] and returns the log odds of the heads.
-    pub fn judge(&mut self) -> [f32; HEADS] {
+    pub(super) fn judge(&mut self) -> [f32; HEADS] {
         let weights = &**WEIGHTS;
         let narrow = sums(&self.inputs, &weights.first, &weights.first_bias).map(|x| x.max(0.0));
         let fresh = sums(&narrow, &weights.gates, &weights.gates_bias);

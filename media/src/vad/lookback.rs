@@ -17,7 +17,7 @@ const MEMORY: usize = 50;
 
 /// Thresholds of the odds of each head.
 #[derive(Copy, Clone, Debug)]
-pub struct Marks {
+pub(super) struct Marks {
     /// Log odds above which a head finds that speech has begun.
     pub begun: [f32; HEADS],
     /// Number of frames in a row that it needs for that.
@@ -36,7 +36,7 @@ pub struct Marks {
 }
 
 /// Thresholds that were fitted to the network.
-pub static MARKS: Marks = Marks {
+pub(super) static MARKS: Marks = Marks {
     begun: [1.0, 0.0, 0.98, 2.51],
     in_a_row: [3, 4, 4, 3],
     first: [-2.96, 1.63, 4.01, -0.42],
@@ -54,15 +54,15 @@ struct JudgedFrame {
     loud_to: Option<Sample>,
     /// True when it is far above the noise.
     clear: bool,
-    /// True when it can be no speech, whatever the network says.
-    barred: bool,
+    /// True when it is speech whatever the network says, and false when it can be none.
+    sure: Option<bool>,
     /// True when it may be a first frame of speech, and when it may be a last one.
     first: bool,
     last: bool,
 }
 
 /// Last frames and their judgements. Allocates nothing.
-pub struct Lookback {
+pub(super) struct Lookback {
     marks: &'static Marks,
     frames: [JudgedFrame; MEMORY],
     /// Number of frames since [`Lookback::forget`].
@@ -74,25 +74,33 @@ pub struct Lookback {
 
 impl Lookback {
     /// Returns a state without frames, with these thresholds.
-    pub fn new(marks: &'static Marks) -> Lookback {
-        let none = JudgedFrame { from: 0, loud_to: None, clear: false, barred: true, first: false, last: false };
+    pub(super) fn new(marks: &'static Marks) -> Lookback {
+        let none = JudgedFrame { from: 0, loud_to: None, clear: false, sure: Some(false), first: false, last: false };
         Lookback { marks, frames: [none; MEMORY], heard: 0, in_a_row: [0; HEADS], onset: None }
     }
 
     /// Forgets all frames: none of them belongs to later speech.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         (self.heard, self.in_a_row, self.onset) = (0, [0; HEADS], None);
     }
 
     /// Takes the frame that begins at `from`. It is at most `above_db` above the noise and stands out of it up to
-    /// `loud_to`. `odds` are the log odds of speech in it and in those before it.
-    pub fn push(&mut self, from: Sample, loud_to: Option<Sample>, above_db: f32, odds: &[f32; HEADS], barred: bool) {
+    /// `loud_to`. `odds` are the log odds of speech in it and in those before it; `sure` tells what does not depend on
+    /// them: that it is speech, or that it is none.
+    pub(super) fn push(
+        &mut self,
+        from: Sample,
+        loud_to: Option<Sample>,
+        above_db: f32,
+        odds: &[f32; HEADS],
+        sure: Option<bool>,
+    ) {
         let clear = above_db >= self.marks.clear_db;
-        self.frames[self.heard % MEMORY] = JudgedFrame { from, loud_to, clear, barred, first: false, last: false };
+        self.frames[self.heard % MEMORY] = JudgedFrame { from, loud_to, clear, sure, first: false, last: false };
         self.heard += 1;
         for (head, odds) in odds.iter().enumerate() {
             let Some(frame) = self.ago(LAGS[head]) else { continue };
-            let speech = |least: f32| !frame.barred && *odds > least;
+            let speech = |least: f32| frame.sure.unwrap_or(*odds > least);
             let at = (self.heard - 1 - LAGS[head]) % MEMORY;
             self.in_a_row[head] = if speech(self.marks.begun[head]) { self.in_a_row[head] + 1 } else { 0 };
             let last = if frame.loud_to.is_some() { self.marks.last_loud[head] } else { self.marks.last[head] };
@@ -106,7 +114,7 @@ impl Lookback {
     }
 
     /// Returns the onset of speech that has begun, not before `earliest`; `None` when none has.
-    pub fn begin(&mut self, earliest: Sample) -> Option<Sample> {
+    pub(super) fn begin(&mut self, earliest: Sample) -> Option<Sample> {
         self.onset = self.began().map(|onset| onset.max(earliest));
         self.onset
     }
@@ -133,7 +141,7 @@ impl Lookback {
     }
 
     /// Returns one past the last sample of the running speech, as far as is known.
-    pub fn last(&self) -> Option<Sample> {
+    pub(super) fn last(&self) -> Option<Sample> {
         let frames = || (0..MEMORY).map_while(|back| self.ago(back));
         let clear = frames().any(|frame| frame.clear);
         let last = frames()
@@ -145,23 +153,23 @@ impl Lookback {
     }
 
     /// Ends the speech at `end`: earlier frames belong to no later speech.
-    pub fn close(&mut self, end: Sample) {
+    pub(super) fn close(&mut self, end: Sample) {
         (self.in_a_row, self.onset) = ([0; HEADS], None);
         for frame in self.frames.iter_mut().filter(|frame| frame.from < end) {
-            (frame.barred, frame.first, frame.last) = (true, false, false);
+            (frame.sure, frame.first, frame.last) = (Some(false), false, false);
         }
     }
 
     /// Judges all frames from `end` on as no speech.
-    pub fn cut_back(&mut self, end: Sample) {
+    pub(super) fn cut_back(&mut self, end: Sample) {
         self.in_a_row = [0; HEADS];
         for frame in self.frames.iter_mut().filter(|frame| frame.from + FRAME as Sample > end) {
-            (frame.barred, frame.first, frame.last) = (true, false, false);
+            (frame.sure, frame.first, frame.last) = (Some(false), false, false);
         }
     }
 
     /// Moves all positions `by` samples back.
-    pub fn move_back(&mut self, by: Sample) {
+    pub(super) fn move_back(&mut self, by: Sample) {
         self.onset = self.onset.map(|onset| onset - by);
         for frame in &mut self.frames {
             frame.from -= by;
@@ -195,7 +203,7 @@ mod tests {
                     NO
                 }
             });
-            lookback.push(at(n), None, 0.0, &odds, false);
+            lookback.push(at(n), None, 0.0, &odds, None);
         }
         lookback
     }
@@ -231,7 +239,7 @@ mod tests {
         assert_eq!(lookback.last(), Some(at(28)));
         lookback.close(at(28));
         for n in 0..LAGS[1] {
-            lookback.push(at(38 + n), None, 0.0, &[NO, YES, YES, YES], false);
+            lookback.push(at(38 + n), None, 0.0, &[NO, YES, YES, YES], None);
         }
         assert_eq!((lookback.began(), lookback.last()), (None, None));
     }
@@ -243,7 +251,7 @@ mod tests {
             let loud = (20..30).contains(&n);
             let (loud_to, above_db) = if loud { (Some(at(n + 1)), MARKS.clear_db) } else { (None, 0.0) };
             let odds = if (17..33).contains(&n) { YES } else { NO };
-            lookback.push(at(n), loud_to, above_db, &[odds, NO, NO, NO], false);
+            lookback.push(at(n), loud_to, above_db, &[odds, NO, NO, NO], None);
             if n == 25 {
                 assert_eq!((lookback.began(), lookback.last()), (Some(at(20)), Some(at(26))));
             }
@@ -251,11 +259,19 @@ mod tests {
     }
 
     #[test]
-    fn a_barred_frame_is_no_speech() {
+    fn what_is_sure_does_not_depend_on_the_network() {
         let mut lookback = Lookback::new(&MARKS);
         for n in 0..MEMORY {
-            lookback.push(at(n), None, 0.0, &[YES; HEADS], true);
+            lookback.push(at(n), None, 0.0, &[YES; HEADS], Some(false));
             assert_eq!((lookback.began(), lookback.last()), (None, None));
         }
+        let mut lookback = Lookback::new(&MARKS);
+        for n in 0..30 {
+            lookback.push(at(n), None, 0.0, &[NO; HEADS], (10..20).contains(&n).then_some(true));
+            if n == 10 + MARKS.in_a_row[0] as usize {
+                assert_eq!(lookback.began(), Some(at(10)));
+            }
+        }
+        assert_eq!(lookback.last(), Some(at(20)));
     }
 }

@@ -2,7 +2,7 @@
 
 /// The last `MEMORY` values in `BINS` steps. Allocates nothing.
 #[derive(Clone, Debug)]
-pub struct Percentiles<const MEMORY: usize, const BINS: usize> {
+pub(crate) struct Percentiles<const MEMORY: usize, const BINS: usize> {
     lowest: f32,
     step: f32,
     ring: [u8; MEMORY],
@@ -15,13 +15,13 @@ impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
     const FITS: () = assert!(BINS <= 256, "a value is kept as a byte");
 
     /// Returns an empty histogram; values below `lowest` and above the last step count as those.
-    pub fn new(lowest: f32, step: f32) -> Percentiles<MEMORY, BINS> {
+    pub(crate) fn new(lowest: f32, step: f32) -> Percentiles<MEMORY, BINS> {
         let () = Self::FITS;
         Percentiles { lowest, step, ring: [0; MEMORY], next: 0, filled: 0, count: [0; BINS] }
     }
 
-    /// Remembers a value, and forgets the oldest when there is no room.
-    pub fn push(&mut self, value: f32) {
+    /// Remembers a value, and forgets the oldest when there is no space.
+    pub(crate) fn push(&mut self, value: f32) {
         if self.filled == MEMORY {
             self.count[usize::from(self.ring[self.next])] -= 1;
         } else {
@@ -34,13 +34,13 @@ impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
     }
 
     /// Returns the value remembered `back` pushes ago, 0 being the newest; the lowest where there was none.
-    pub fn ago(&self, back: usize) -> f32 {
+    pub(crate) fn ago(&self, back: usize) -> f32 {
         let bin = if back < self.filled { self.ring[(self.next + MEMORY - 1 - back) % MEMORY] } else { 0 };
         self.lowest + f32::from(bin) * self.step
     }
 
     /// Forgets the newest `count` values.
-    pub fn take_back(&mut self, count: usize) {
+    pub(crate) fn take_back(&mut self, count: usize) {
         for _ in 0..count.min(self.filled) {
             self.next = (self.next + MEMORY - 1) % MEMORY;
             self.count[usize::from(self.ring[self.next])] -= 1;
@@ -49,12 +49,12 @@ impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
     }
 
     /// True when no value is remembered.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.filled == 0
     }
 
     /// Forgets all but the newest `count` values.
-    pub fn forget_before(&mut self, count: usize) {
+    pub(crate) fn forget_before(&mut self, count: usize) {
         while self.filled > count {
             let oldest = self.ring[(self.next + MEMORY - self.filled) % MEMORY];
             self.count[usize::from(oldest)] -= 1;
@@ -64,7 +64,7 @@ impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
 
     /// Returns the values below which the given shares of all lie (ascending shares, 0 to 1); the lowest when there are
     /// none.
-    pub fn below<const N: usize>(&self, shares: [f32; N]) -> [f32; N] {
+    pub(crate) fn below<const N: usize>(&self, shares: [f32; N]) -> [f32; N] {
         let (mut below, mut bin) = (0, 0);
         shares.map(|share| {
             let wanted = (share * self.filled as f32) as u16 + 1;

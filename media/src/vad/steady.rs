@@ -5,7 +5,7 @@
 //! Noise of most kinds was speech for 3 s without this, now for 1 s. Steady means a standard deviation of frames below
 //! 2.7 dB in 1 s. At 4.2 dB speech in a room of 1 s reverberation would count as noise.
 
-use super::floor::Floor;
+use super::noise_floor::NoiseFloor;
 use crate::dot::dot;
 use crate::frame::{FRAME, Frame};
 
@@ -34,7 +34,7 @@ const COARSE_FRAME: usize = FRAME / COARSE;
 const PERIODS: std::ops::Range<usize> = 10..50;
 
 /// Last frames, as far as they may be steady noise. Allocates nothing.
-pub struct Steady {
+pub(super) struct Steady {
     /// The last two frames at 4 kHz.
     coarse: [f32; 2 * COARSE_FRAME],
     /// Frames that were aperiodic, the newest in bit 0.
@@ -43,18 +43,18 @@ pub struct Steady {
 
 impl Steady {
     /// Returns a state without frames.
-    pub fn new() -> Steady {
+    pub(super) fn new() -> Steady {
         Steady { coarse: [0.0; 2 * COARSE_FRAME], aperiodic: 0 }
     }
 
-    /// Takes a frame whose levels `floor` has. True when steady noise was there for [`STEADY`] frames.
-    pub fn push(&mut self, pcm: &Frame, floor: &Floor) -> bool {
+    /// Takes a frame whose levels `noise_floor` has. True when steady noise was there for [`STEADY`] frames.
+    pub(super) fn push(&mut self, pcm: &Frame, noise_floor: &NoiseFloor) -> bool {
         self.coarse.copy_within(COARSE_FRAME.., 0);
         let (groups, _) = pcm.as_chunks::<COARSE>();
         for (coarse, group) in self.coarse[COARSE_FRAME..].iter_mut().zip(groups) {
             *coarse = group.iter().map(|&x| f32::from(x)).sum();
         }
-        let steady = |frames| floor.unquiet() >= 2 * frames && floor.spread_db(frames) < SPREAD_DB;
+        let steady = |frames| noise_floor.unquiet() >= 2 * frames && noise_floor.spread_db(frames) < SPREAD_DB;
         let aperiodic = steady(LOOK) && self.periodicity() < PERIODIC;
         self.aperiodic = (self.aperiodic << 1 | u32::from(aperiodic)) & ((1 << FRAMES) - 1);
         self.aperiodic.count_ones() >= APERIODIC && steady(STEADY)

@@ -28,7 +28,7 @@ const SENTENCES: [&str; 8] = [
 ];
 
 /// Returns a sentence spoken by `flite`, 16 kHz at -26 dBov active level, and the range of its sound.
-pub fn say(text: &str, voice: &str) -> (Vec<i16>, std::ops::Range<usize>) {
+pub(crate) fn say(text: &str, voice: &str) -> (Vec<i16>, std::ops::Range<usize>) {
     with_extent(say_at_16k(text, voice, &[]))
 }
 
@@ -55,12 +55,12 @@ fn with_extent(mut pcm: Vec<i16>) -> (Vec<i16>, std::ops::Range<usize>) {
 }
 
 /// Sentences with silence of 0.8 to 2.4 s around them, and the true edges of each.
-pub struct Channel {
+pub(crate) struct Channel {
     pub pcm: Vec<i16>,
     pub truth: Vec<(Sample, Sample)>,
 }
 
-pub fn channel(voice: &str, lead_ms: usize) -> Channel {
+pub(crate) fn channel(voice: &str, lead_ms: usize) -> Channel {
     let mut pcm = vec![0; lead_ms * 16];
     let mut truth = Vec::new();
     for (n, text) in SENTENCES.iter().enumerate() {
@@ -74,7 +74,7 @@ pub fn channel(voice: &str, lead_ms: usize) -> Channel {
 }
 
 /// Returns audio through the codec and back, without the delay of the resamplers.
-pub fn through(pcm: &[i16], codec: Codec) -> Vec<i16> {
+pub(crate) fn through(pcm: &[i16], codec: Codec) -> Vec<i16> {
     let (mut encoder, mut decoder) = (Encoder::new(codec), Decoder::new(codec));
     let (mut down, mut up) = (Down2::new(), Up2::new());
     let mut out = Vec::new();

@@ -1,5 +1,5 @@
-//! Detector of frames with one or two steady tones. Digits and call progress tones stand above the floor and score high
-//! in the detector, but they are no speech.
+//! Detector of frames with one or two steady tones. Digits and call progress tones stand above the noise floor and
+//! score high in the detector, but they are no speech.
 //!
 //! No tone is lower than 320 Hz: a vowel of one strong harmonic passes the test for two sinusoids. That made one or two
 //! false gaps in each of 18 recordings.
@@ -24,7 +24,7 @@ const STEP: usize = 4;
 /// So the three terms, scaled to equal noise, are linearly dependent but for the noise. The smallest eigenvalue of
 /// their covariance is the power of everything but such tones (Pisarenko's decomposition). Speech mostly fails at the
 /// first lag.
-pub fn is_tone(pcm: &Frame, above_db: f32) -> bool {
+pub(crate) fn is_tone(pcm: &Frame, above_db: f32) -> bool {
     let mean_power = mean_power(pcm);
     let most = mean_power / 10f64.powf(f64::from(above_db) / 10.0);
     mean_power > 0.0 && LAGS.iter().all(|&lag| smallest_eigenvalue(covariance(pcm, lag)) < most) && !is_low(pcm)

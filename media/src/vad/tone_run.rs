@@ -50,7 +50,7 @@ struct Tone {
 
 /// Findings in a frame.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
-pub struct ToneFound {
+pub(super) struct ToneFound {
     /// Number of samples at the frame's beginning that are a tone, the few in which it ends included.
     pub samples: usize,
     /// First sample of a tone that this frame confirmed.
@@ -61,7 +61,7 @@ pub struct ToneFound {
 
 /// Follows the tones of a channel. Allocates nothing.
 #[derive(Clone, Debug)]
-pub struct ToneRun {
+pub(super) struct ToneRun {
     tone: Option<Tone>,
     /// First sample of the other sound that ended the tone in the last frame, and what the tone would be from then on.
     departed: Option<(Sample, Sinusoids)>,
@@ -72,19 +72,19 @@ pub struct ToneRun {
 
 impl ToneRun {
     /// Returns the state before the first frame.
-    pub fn new() -> ToneRun {
+    pub(super) fn new() -> ToneRun {
         ToneRun { tone: None, departed: None, before: [0; FRAME], next: Sample::MIN }
     }
 
     /// Moves all positions `by` samples back.
-    pub fn move_back(&mut self, by: Sample) {
+    pub(super) fn move_back(&mut self, by: Sample) {
         self.next = self.next.saturating_sub(by);
         self.tone.iter_mut().for_each(|tone| tone.from -= by);
         self.departed.iter_mut().for_each(|(from, _)| *from -= by);
     }
 
     /// Takes the frame that begins at `from`; a jump ends a tone.
-    pub fn push(&mut self, pcm: &Frame, from: Sample) -> ToneFound {
+    pub(super) fn push(&mut self, pcm: &Frame, from: Sample) -> ToneFound {
         if from != self.next {
             (self.tone, self.departed) = (None, None);
             self.before = [0; FRAME];

@@ -35,7 +35,7 @@ impl VoiceActivity {
         self.blocks.silence(since);
         let measured = since.min(self.measured);
         self.measured -= measured;
-        self.floor.take_back(measured);
+        self.noise_floor.take_back(measured);
         let frames = since.div_ceil(2);
         (self.votes, self.sure) = (self.votes >> frames << frames, self.sure >> frames << frames);
         self.speech = self.speech.map(|end| end.min(began));

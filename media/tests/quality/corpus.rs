@@ -21,7 +21,7 @@ const SPOKEN: [(&str, &str); 8] = [
 const AROUND: usize = 8000;
 
 /// Returns eight pieces of 5 to 7 s in four voices of flite, at 16 kHz and -26 dBov.
-pub fn sentences() -> Vec<Vec<i16>> {
+pub(crate) fn sentences() -> Vec<Vec<i16>> {
     SPOKEN.iter().enumerate().map(|(n, (voice, text))| place(say(n, voice, text))).collect()
 }
 
@@ -37,7 +37,7 @@ fn say(n: usize, voice: &str, text: &str) -> Vec<i16> {
 
 /// Returns eight recorded prompts of a human voice, at most 8 s of each, brought from 8 to 16 kHz (Debian package
 /// asterisk-core-sounds-en-wav).
-pub fn prompts() -> Vec<Vec<i16>> {
+pub(crate) fn prompts() -> Vec<Vec<i16>> {
     let folder = Path::new("/usr/share/asterisk/sounds/en_US_f_Allison");
     let names = [
         "demo-instruct",

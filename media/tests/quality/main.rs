@@ -66,8 +66,8 @@ fn record(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64, lost: InItsPlac
         while let Some((arrived, bytes)) = netem.receive(now) {
             receiver.receive(arrived, &bytes);
         }
-        let mut room = Scratch::default();
-        let out = receiver.listen(now, &mut room);
+        let mut scratch = Scratch::default();
+        let out = receiver.listen(now, &mut scratch);
         window.move_back(out.moved);
         let mut keep = |position, kind, pcm| match kind {
             HeardKind::Lost if lost == InItsPlace::Silence => window.push(position, &SILENCE),

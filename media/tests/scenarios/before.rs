@@ -52,11 +52,11 @@ fn call(before_ms: u64) -> (Vec<i16>, Vec<i64>) {
         let mut frame = Sent::default();
         call.handle(now, Input::Tick { late: Duration::ZERO, sent: &mut frame });
         sent.extend(frame.position);
-        let mut room = RING;
-        while room > 0 && call.takes_packets() && waiting.peek().is_some_and(|(at, _)| *at <= now) {
+        let mut space = RING;
+        while space > 0 && call.takes_packets() && waiting.peek().is_some_and(|(at, _)| *at <= now) {
             let (arrived, bytes) = waiting.next().expect("it was seen");
             call.handle(now, Input::Packet { path: MediaChannel::Rtp, arrived, bytes: &bytes });
-            room -= 1;
+            space -= 1;
         }
         call.handle(now, Input::Listen);
         while let Some(output) = call.poll() {

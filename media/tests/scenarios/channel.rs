@@ -37,16 +37,16 @@ fn agent_says(rig: &mut Rig, from_s: f64, seconds: f64, text: &str) {
 }
 
 fn claim(rig: &mut Rig, follows_own: bool) {
-    let told = ChannelEvent::SpeechClaimed { utterance_id: "a1".into(), effect: "none".into() };
-    rig.signal(Signal::Channel { told, follows_own });
+    let event = ChannelEvent::SpeechClaimed { utterance_id: "a1".into(), effect: "none".into() };
+    rig.signal(Signal::Channel { event, follows_own });
 }
 
 fn channel_events(rig: &Rig) -> Vec<ChannelEvent> {
-    let told = rig.log.events.iter().filter_map(|event| match &event.what {
-        EventKind::Channel(told) => Some((**told).clone()),
+    let seen_events = rig.log.events.iter().filter_map(|event| match &event.what {
+        EventKind::Channel(event) => Some((**event).clone()),
         _ => None,
     });
-    told.collect()
+    seen_events.collect()
 }
 
 fn effect(rig: &Rig) -> String {
@@ -155,7 +155,7 @@ fn words_that_nobody_recognised_are_those_that_were_told() {
         }
         run_to(&mut rig, if early { 0.5 } else { 1.8 });
         for text in ["How can I", "help you?"] {
-            rig.signal(Signal::Channel { told: ChannelEvent::Reported { text: text.to_owned() }, follows_own: false });
+            rig.signal(Signal::Channel { event: ChannelEvent::Reported { text: text.to_owned() }, follows_own: false });
         }
         run_to(&mut rig, 6.0);
         assert_eq!(channel_events(&rig).len(), 2);
@@ -174,7 +174,7 @@ fn words_that_nobody_recognised_are_those_that_were_told() {
 #[test]
 fn what_else_the_channel_tells() {
     let mut rig = rig(OPENS, |spec| spec.call.dtmf = DtmfMethod::Message);
-    let cleared = || Signal::Channel { told: ChannelEvent::Cleared { dropped_ms: 40 }, follows_own: false };
+    let cleared = || Signal::Channel { event: ChannelEvent::Cleared { dropped_ms: 40 }, follows_own: false };
     rig.signal(cleared());
     run_to(&mut rig, 0.1);
     rig.signal(cleared());
@@ -199,14 +199,14 @@ fn digits_go_as_messages() {
         let mut rig =
             rig("caller listens open after 30 \"Hello.\"\ncaller extension 12", |spec| spec.call.dtmf = method);
         run_to(&mut rig, 2.0);
-        let keys: Vec<char> = rig
+        let digits: Vec<char> = rig
             .log
             .controls
             .iter()
             .filter_map(|control| if let Control::Digit { digit, .. } = control { Some(*digit) } else { None })
             .collect();
-        assert_eq!(keys, ['1', '2']);
+        assert_eq!(digits, ['1', '2']);
         assert_eq!(rig.log.clean.iter().any(|sample| *sample != 0), tones);
-        assert!(rig.log.utterances.is_empty(), "keys are no words");
+        assert!(rig.log.utterances.is_empty(), "digits are no words");
     }
 }

@@ -15,10 +15,10 @@ fn play(net: &str, codec: &str) -> Log {
     for n in 0..TURNS {
         let at = 10 * n + 2;
         writeln!(source, "caller replies \"I see, and then?\"\n{at}.0 agent says 2.0 \"this is a story\"")
-            .expect("room");
-        writeln!(source, "{}.0 agent says 1.5 \"and it goes on\"", at + 3).expect("room");
+            .expect("a string has space");
+        writeln!(source, "{}.0 agent says 1.5 \"and it goes on\"", at + 3).expect("a string has space");
     }
-    writeln!(source, "until {}", TURNS * 10).expect("a string has room");
+    writeln!(source, "until {}", TURNS * 10).expect("a string has space");
     let voice = super::voice();
     let scenario = super::grammar::parse("concealed", &source, &voice).expect("it is right");
     let rig = super::play(&scenario, &voice);
@@ -46,7 +46,7 @@ fn turns_tell_what_was_concealed_of_them() {
         let lost = lost_positions(&log);
         let quality = &log.endings[0].quality;
         assert_eq!(quality.late_packets, 0, "nothing else is concealed");
-        let (mut told, mut true_ms, mut turns) = (0, 0, 0);
+        let (mut reported_ms, mut true_ms, mut turns) = (0, 0, 0);
         for event in &log.events {
             let EventKind::TurnEnded { from_sample, end_sample, concealed_ms, .. } = event.what else { continue };
             let truth = lost.iter().filter(|at| (from_sample..end_sample).contains(*at)).count() as i64 * 20;
@@ -59,14 +59,17 @@ fn turns_tell_what_was_concealed_of_them() {
                 apart <= seams_ms,
                 "{net}: {concealed_ms} ms told of a turn that lost {truth} ms, {seams_ms} at seams"
             );
-            told += concealed_ms;
+            reported_ms += concealed_ms;
             true_ms += truth;
             turns += 1;
         }
         let all_ms = quality.concealed_ms as i64;
-        println!("{net} {codec}: {turns} turns, {told} ms in them of {true_ms}, {all_ms} in all");
+        println!("{net} {codec}: {turns} turns, {reported_ms} ms in them of {true_ms}, {all_ms} in all");
         assert_eq!((turns, all_ms), (TURNS, lost.len() as i64 * 20), "{net} {codec}");
-        assert!((told - true_ms).abs() <= 40, "{net} {codec}: {told} ms told of turns that lost {true_ms} ms");
-        assert_eq!(told > 0, net != "loss 0%");
+        assert!(
+            (reported_ms - true_ms).abs() <= 40,
+            "{net} {codec}: {reported_ms} ms told of turns that lost {true_ms} ms"
+        );
+        assert_eq!(reported_ms > 0, net != "loss 0%");
     }
 }

@@ -14,9 +14,9 @@ fn play(connection: ConnectionSpec) -> Log {
     let mut source = String::from("seed 3\ncaller endpointing 1.0\n");
     for n in 0..MINUTES * 6 {
         writeln!(source, "caller replies \"I see, and then?\"\n{}.0 agent says 4.0 \"this is a story\"", 10 * n + 2)
-            .expect("a string has room");
+            .expect("a string has space");
     }
-    writeln!(source, "until {}", MINUTES * 60).expect("a string has room");
+    writeln!(source, "until {}", MINUTES * 60).expect("a string has space");
     let voice = super::voice();
     let mut scenario = super::grammar::parse("connection", &source, &voice).expect("it is right");
     scenario.call.connection = connection;

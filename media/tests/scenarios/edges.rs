@@ -97,7 +97,7 @@ fn speech_begins_and_ends_where_the_far_side_hears_it() {
         // The lever's own noise is heard for 200 ms more.
         if quality.noise_snr_db.is_none() {
             let heard = measure_extent(rig.far.ears());
-            let far = [from, to].iter().zip(heard).any(|(told, heard)| (told - heard).abs() > 20.0);
+            let far = [from, to].iter().zip(heard).any(|(reported, heard)| (reported - heard).abs() > 20.0);
             assert!(!far, "{case}, heard {heard:?}");
         }
     }
@@ -158,8 +158,8 @@ fn a_probe_is_told_where_it_is_heard() {
         let pcm = sound(&[(100, 6000.0), (300, 500.0)]);
         let rig = super::play_as(&scenario, &super::voice(), Voice::of(&pcm));
         let [from, to] = reported_extent(&rig.log, Kind::Probe);
-        let told = rig.log.events.iter().find(|event| event.name() == "probe").expect("it is told");
-        assert!(told.sample as f64 / 16.0 <= from, "{codec:?}");
+        let seen_events = rig.log.events.iter().find(|event| event.name() == "probe").expect("it is told");
+        assert!(seen_events.sample as f64 / 16.0 <= from, "{codec:?}");
         let begun = rig.log.clean.iter().position(|&x| x != 0).expect("it sounds") as f64 / 16.0;
         assert!((from - begun - hiss).abs() <= 10.0 && (to - begun - 400.0).abs() <= 10.0, "{codec:?}: {from} to {to}");
     }

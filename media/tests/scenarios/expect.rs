@@ -29,7 +29,7 @@ const BLOCK: usize = 160;
 const JOIN: usize = 10;
 
 /// Checks one line; the error tells the value found instead.
-pub fn check(rig: &Rig, line: &Line) -> Parsed<()> {
+pub(crate) fn check(rig: &Rig, line: &Line) -> Parsed<()> {
     let line = &mut line.clone();
     let log = &rig.log;
     if line.eat("caller speaks") {
@@ -191,7 +191,7 @@ fn ending(log: &Log, line: &mut Line) -> Parsed<()> {
 }
 
 /// Returns the runs of sound in a channel of the recording, in seconds.
-pub fn runs(log: &Log, channel: usize) -> Vec<(f64, f64)> {
+pub(crate) fn runs(log: &Log, channel: usize) -> Vec<(f64, f64)> {
     let pcm: Vec<i16> = log.recorded.iter().copied().skip(channel).step_by(2).collect();
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (at, block) in pcm.chunks(BLOCK).enumerate() {

@@ -43,7 +43,7 @@ use ringer_media::testing::{CutWord, Delays, Echo, Mind, Voice};
 
 /// A word or a quoted text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Token {
+pub(crate) struct Token {
     pub text: String,
     pub quoted: bool,
 }
@@ -57,7 +57,7 @@ pub struct Line {
     at: usize,
 }
 
-pub type Parsed<T> = Result<T, String>;
+pub(crate) type Parsed<T> = Result<T, String>;
 
 impl Line {
     fn new(number: usize, source: &str) -> Parsed<Line> {
@@ -187,7 +187,7 @@ impl Scenario {
 }
 
 /// Reads a file; `voice` speaks the audio responses, as the caller.
-pub fn parse(name: &str, source: &str, voice: &Voice) -> Parsed<Scenario> {
+pub(crate) fn parse(name: &str, source: &str, voice: &Voice) -> Parsed<Scenario> {
     let mut scenario = empty();
     for (at, source) in source.lines().enumerate() {
         let fault = |why: String| format!("{name}:{}: {why}: {}", at + 1, source.trim());

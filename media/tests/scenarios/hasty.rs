@@ -124,9 +124,9 @@ fn a_call_ends_when_the_other_side_left_though_that_is_believed_later() {
     };
     let near = |samples: i64, tick: i64| ((tick - 1) * 320..=(tick + 1) * 320).contains(&samples);
     let lost = || Signal::Ended(RemoteEnd { kind: RemoteKind::Lost, ..RemoteEnd::default() });
-    for (told, expect) in [(bye(), EndReason::AgentHangup), (lost(), EndReason::ConnectionLost)] {
+    for (signal, expect) in [(bye(), EndReason::AgentHangup), (lost(), EndReason::ConnectionLost)] {
         let mut answered = away();
-        answered.tell(told);
+        answered.tell(signal);
         answered.pass(5);
         let ending = answered.end.expect("it is over");
         assert_eq!(ending.reason, expect);

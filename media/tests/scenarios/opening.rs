@@ -132,9 +132,9 @@ fn the_moment_at_which_the_other_side_could_speak_is_told() {
     call.handle(at(3320), Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
     call.handle(at(3330), Input::Signal(Signal::Ready));
     take_effects(&mut call, &mut events);
-    let told: Vec<(&str, i64)> = events.iter().map(|event| (event.name(), event.sample / 16)).collect();
-    assert_eq!(told[..3], [("call.dialing", -3320), ("call.ready", -2020), ("call.connected", 0)]);
-    assert!(told[3..].iter().all(|(name, _)| *name != "call.ready"), "{told:?}");
+    let timed: Vec<(&str, i64)> = events.iter().map(|event| (event.name(), event.sample / 16)).collect();
+    assert_eq!(timed[..3], [("call.dialing", -3320), ("call.ready", -2020), ("call.connected", 0)]);
+    assert!(timed[3..].iter().all(|(name, _)| *name != "call.ready"), "{timed:?}");
 }
 
 #[test]
@@ -165,8 +165,8 @@ fn a_failure_while_it_rings_counts_only_when_it_comes_again() {
             }
             now = now + TICK;
         }
-        let told: Vec<&str> = events.iter().map(Event::name).filter(|name| expect.contains(name)).collect();
-        assert_eq!(told, expect);
+        let timed: Vec<&str> = events.iter().map(Event::name).filter(|name| expect.contains(name)).collect();
+        assert_eq!(timed, expect);
         let slow = events.iter().find(|event| event.name() == "synthesizer_slow").expect("it is told");
         assert_eq!(slow.sample, -16_000, "it was noted while it rang");
         let over =

@@ -12,7 +12,7 @@ use ringer_media::testing::{Log, Rig};
 use super::grammar::{Action, Scenario};
 
 /// Returns the promises that this call broke.
-pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
+pub(crate) fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
     let mut broken = Vec::new();
     let mut check = |kept: bool, what: String| {
         if !kept {
@@ -168,7 +168,7 @@ fn in_order(rig: &Rig, check: &mut impl FnMut(bool, String)) {
 
 /// Checks that speech begins and ends in turns, each once. A turn is reported once, and never over another.
 fn speech(rig: &Rig, check: &mut impl FnMut(bool, String)) {
-    let (mut own, mut other, mut told) = (None, None, Vec::new());
+    let (mut own, mut other, mut turns) = (None, None, Vec::new());
     for event in &rig.log.events {
         match &event.what {
             EventKind::SpeechStarted { utterance_id, .. } => {
@@ -187,14 +187,14 @@ fn speech(rig: &Rig, check: &mut impl FnMut(bool, String)) {
                 let fits = other.take().is_some_and(|from| from < event.sample);
                 check(fits, format!("agent speech ends at {} without onset", event.sample));
             }
-            EventKind::TurnEnded { from_sample, end_sample, .. } => told.push((*from_sample, *end_sample)),
+            EventKind::TurnEnded { from_sample, end_sample, .. } => turns.push((*from_sample, *end_sample)),
             _ => {}
         }
     }
     check(own.is_none() && other.is_none(), format!("speech without end: {own:?} {other:?}"));
-    told.sort_unstable();
-    let apart = told.windows(2).all(|pair| pair[0].1 <= pair[1].0);
-    check(apart && told.iter().all(|turn| turn.0 <= turn.1), format!("turns run into each other: {told:?}"));
+    turns.sort_unstable();
+    let apart = turns.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+    check(apart && turns.iter().all(|turn| turn.0 <= turn.1), format!("turns run into each other: {turns:?}"));
 }
 
 /// Checks that probes sound while the other side speaks and this side is silent, 2 s after the one before. A

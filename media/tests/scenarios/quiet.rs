@@ -208,15 +208,16 @@ fn an_event_allocates_little() {
             for input in answers.into_iter().chain(inputs) {
                 let before = ALLOCATIONS.with(Cell::get);
                 call.handle(now, input);
-                let mut told = 0;
+                let mut told_count = 0;
                 while let Some(output) = call.poll() {
-                    told += u64::from(matches!(output, Output::Event(_) | Output::Effect(..) | Output::Control(_)));
+                    told_count +=
+                        u64::from(matches!(output, Output::Event(_) | Output::Effect(..) | Output::Control(_)));
                     if let Output::Effect(id, effect) = output {
                         asked.push((id, effect));
                     }
                 }
                 if n >= 300 {
-                    (events, allocations) = (events + told, allocations + ALLOCATIONS.with(Cell::get) - before);
+                    (events, allocations) = (events + told_count, allocations + ALLOCATIONS.with(Cell::get) - before);
                 }
             }
         }

@@ -45,7 +45,7 @@ fn hear(codec: Codec, noise: Option<NoiseSpec>, words: &Arc<[i16]>) -> Vec<i16> 
         } else {
             Opening::Listen { open_after_ms: Some(WORDS_MS) }
         },
-        turn: TurnSpec { silence_timeout_ms: 600_000, ..TurnSpec::default() },
+        turn: TurnRules { silence_timeout_ms: 600_000, ..TurnRules::default() },
         noise,
         ..CallSpec::default()
     });
@@ -82,8 +82,8 @@ fn hear(codec: Codec, noise: Option<NoiseSpec>, words: &Arc<[i16]>) -> Vec<i16> 
             }
         }
         answers.into_iter().for_each(|(id, done)| call.handle(now, Input::Done(id, done)));
-        let mut room = Scratch::default();
-        let frame = far.listen(now, &mut room);
+        let mut scratch = Scratch::default();
+        let frame = far.listen(now, &mut scratch);
         if codec.rate_hz() == 8000 { pcm.extend(frame.narrow) } else { pcm.extend(frame.pcm) }
     }
     pcm

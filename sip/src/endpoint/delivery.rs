@@ -184,6 +184,7 @@ impl Endpoint {
             Method::Update => self.change_failed(now, call, key, failure),
             Method::Info => self.digit_answered(now, call, failure.code()),
             Method::Prack => self.prack_done(call),
+            Method::Message => self.text_failed(now, call, failure),
             _ => {}
         }
     }

@@ -66,7 +66,7 @@ pub(super) enum Tick {
 
 impl Errand {
     /// Returns an errand that waits for its places.
-    pub fn new(now: Time, ids: &mut Ids, method: Method, credentials: Option<Credentials>) -> Errand {
+    pub(crate) fn new(now: Time, ids: &mut Ids, method: Method, credentials: Option<Credentials>) -> Errand {
         Errand {
             method,
             call_id: ids.next(),
@@ -84,28 +84,28 @@ impl Errand {
     }
 
     /// Returns the time at which `tick` is wanted next.
-    pub fn due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<Time> {
         self.client.iter().filter_map(Client::due).chain(self.at).min()
     }
 
     /// True while an attempt is under way.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.is_waiting || self.client.is_some()
     }
 
     /// True if the request has credentials.
-    pub fn is_signed(&self) -> bool {
+    pub(crate) fn is_signed(&self) -> bool {
         !self.challenged.is_empty()
     }
 
     /// True if a request without an answer has gone to `to`.
-    pub fn is_sent_to(&self, to: &Hop) -> bool {
+    pub(crate) fn is_sent_to(&self, to: &Hop) -> bool {
         let same = |client: &Client| (client.to.transport, client.to.address) == (to.transport, to.address);
         self.client.as_ref().is_some_and(|client| client.unanswered() && same(client))
     }
 
     /// Takes the connection that the request went over.
-    pub fn note_connection(&mut self, connection: ConnectionId, is_new: bool) {
+    pub(crate) fn note_connection(&mut self, connection: ConnectionId, is_new: bool) {
         if let Some(client) = self.client.as_mut().filter(|client| client.to.transport.is_reliable()) {
             client.to.connection = Some(connection);
             client.sent_again |= is_new;
@@ -113,13 +113,13 @@ impl Errand {
     }
 
     /// Begins an attempt with these places.
-    pub fn restart(&mut self, queue: VecDeque<Hop>) {
+    pub(crate) fn restart(&mut self, queue: VecDeque<Hop>) {
         self.stop();
         self.queue = queue;
     }
 
     /// Ends the attempt, whatever came of it.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.client = None;
         self.queue.clear();
         self.challenged.clear();
@@ -127,7 +127,7 @@ impl Errand {
     }
 
     /// Sends the request to `hop` as a new transaction that waits no longer than `limit`.
-    pub fn send(
+    pub(crate) fn send(
         &mut self,
         now: Time,
         account: &Account,
@@ -171,7 +171,7 @@ impl Errand {
     }
 
     /// Takes a response; `None` where it is none to this request.
-    pub fn take(&mut self, now: Time, from: &Hop, response: &Response) -> Option<Reply> {
+    pub(crate) fn take(&mut self, now: Time, from: &Hop, response: &Response) -> Option<Reply> {
         let cseq = response.headers.cseq().ok().filter(|cseq| cseq.method == self.method)?;
         let via = response.headers.top_via().ok()?;
         let client = self.client.as_mut()?;
@@ -190,7 +190,7 @@ impl Errand {
 
     /// Learns the challenges of a 401 or 407. True where the request is to be sent again: its credentials are not those
     /// that were refused.
-    pub fn may_sign(&mut self, response: &Response) -> bool {
+    pub(crate) fn may_sign(&mut self, response: &Response) -> bool {
         let is_stale = Challenge::parse_all(&response.headers).iter().any(|challenge| challenge.stale);
         // Credentials for a challenge of this attempt are wrong when they are refused; older ones may just be old.
         if !self.challenged.is_empty() && !is_stale && self.is_known(response) {
@@ -206,7 +206,7 @@ impl Errand {
     }
 
     /// Runs what is due.
-    pub fn tick(&mut self, now: Time) -> Tick {
+    pub(crate) fn tick(&mut self, now: Time) -> Tick {
         if let Some(client) = &mut self.client {
             let to = client.to.clone();
             match client.timer(now) {
@@ -224,7 +224,7 @@ impl Errand {
 
     /// Forgets a connection that is closed: a request that waits for its answer there is sent once more, and has then
     /// failed.
-    pub fn forget(&mut self, connection: ConnectionId) -> Tick {
+    pub(crate) fn forget(&mut self, connection: ConnectionId) -> Tick {
         for hop in &mut self.queue {
             hop.forget(connection);
         }
@@ -292,7 +292,7 @@ pub(super) fn moved_to(response: &Response, transport: Transport) -> Option<Uri>
 }
 
 /// Returns the time after which a server wants to be asked again (RFC 3261 20.33).
-pub(super) fn retry_after(response: &Response) -> Option<Duration> {
+pub(crate) fn retry_after(response: &Response) -> Option<Duration> {
     let text = response.headers.get("Retry-After")?;
     let digits: String = text.trim().chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok().map(Duration::from_secs)

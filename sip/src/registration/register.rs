@@ -49,7 +49,7 @@ pub(super) struct Registration {
 
 impl Registration {
     /// Returns a registration that nothing is granted for yet.
-    pub fn new(now: Time, errand: Errand, asked_s: u32) -> Registration {
+    pub(crate) fn new(now: Time, errand: Errand, asked_s: u32) -> Registration {
         Registration {
             errand,
             asked_s,

@@ -64,9 +64,9 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// Returns the fingerprint of this digest; `None` when its length is not that of the function.
     pub fn new(hash: HashFunction, digest: &[u8]) -> Option<Fingerprint> {
-        let mut room = [0; LONGEST_DIGEST];
-        room.get_mut(..digest.len()).filter(|_| digest.len() == hash.digest_bytes())?.copy_from_slice(digest);
-        Some(Fingerprint { hash, digest: room })
+        let mut bytes = [0; LONGEST_DIGEST];
+        bytes.get_mut(..digest.len()).filter(|_| digest.len() == hash.digest_bytes())?.copy_from_slice(digest);
+        Some(Fingerprint { hash, digest: bytes })
     }
 
     /// Returns the hash function.

@@ -161,8 +161,8 @@ fn answers_tell_who_begins() {
         let (answer, _) = negotiate(&offered, &side(2, KeyOrigin::Dtls, false, true)).unwrap();
         let answer = change(answer.to_string());
         let got = read_answer(&offered, &answer);
-        let told = got.as_ref().map(|agreed| (agreed.dtls.as_ref().is_some_and(|dtls| dtls.active), kind(agreed)));
-        assert_eq!(told.map_err(|why| *why), expect, "{answer}");
+        let agreement = got.as_ref().map(|agreed| (agreed.dtls.as_ref().is_some_and(|dtls| dtls.active), kind(agreed)));
+        assert_eq!(agreement.map_err(|why| *why), expect, "{answer}");
     };
     check(|text| text, Ok((false, "dtls")));
     check(|text| text.replace("setup:active", "setup:passive"), Ok((true, "dtls")));

@@ -71,8 +71,8 @@ fn the_offer_of_a_reliable_response_is_answered_in_its_prack() {
         stage.reply(&invite, 183, "b", &headers, Some(&far_offer(6000)));
     }
     stage.quiet();
-    let told: Vec<_> = stage.events.iter().filter(|e| matches!(e, CallEvent::Offered { code: 183, .. })).collect();
-    assert_eq!(told.len(), 1);
+    let offers: Vec<_> = stage.events.iter().filter(|e| matches!(e, CallEvent::Offered { code: 183, .. })).collect();
+    assert_eq!(offers.len(), 1);
     assert!(stage.endpoint.answer_offer(stage.now, key, own_answer(&far_offer(6000))));
     let prack = stage.request(Method::Prack);
     assert_eq!((prack.headers.get("RAck"), text(&prack.body).contains("m=audio 4000")), (Some("4 1 INVITE"), true));
@@ -254,13 +254,13 @@ fn calls_without_offer_survive_loss() {
 
 /// Returns the branches that rang, with the ports of their early media.
 fn rung(stage: &Scripted) -> Vec<(u16, String, Option<u16>)> {
-    let told = stage.events.iter().filter_map(|event| match event {
+    let provisional = stage.events.iter().filter_map(|event| match event {
         CallEvent::Provisional { code, tag, media, .. } => {
             Some((*code, tag.clone(), media.as_ref().map(|media| media.remote_rtp.port())))
         }
         _ => None,
     });
-    told.collect()
+    provisional.collect()
 }
 
 #[test]

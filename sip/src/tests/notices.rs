@@ -29,10 +29,10 @@ fn an_invite_too_large_for_a_datagram_is_told_once() {
         invite.headers.push(("X-Padding".into(), "x".repeat(2_000)));
         pair.alice.invite(pair.now, invite);
         pair.run(1_000);
-        let told = |(party, notice): &(Party, Notice)| {
+        let is_oversized = |(party, notice): &(Party, Notice)| {
             *party == Party::Alice && matches!(notice, Notice::Oversized { bytes: 2_000.., tcp_failed: true })
         };
-        assert_eq!(pair.notices.iter().filter(|told_by| told(told_by)).count(), usize::from(refused));
+        assert_eq!(pair.notices.iter().filter(|told_by| is_oversized(told_by)).count(), usize::from(refused));
         assert_eq!(pair.notices.len(), usize::from(refused), "{:?}", pair.notices);
     }
 }

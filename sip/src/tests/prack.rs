@@ -37,8 +37,8 @@ fn each_reliable_response_gets_one_prack_in_order() {
     rings(&mut stage, &invite, 183, "b", 8, None);
     let second = stage.request(Method::Prack);
     assert_eq!((rack(&second), second.headers.cseq().unwrap().seq), ("8 1 INVITE", 3));
-    let told = stage.events.iter().filter(|e| matches!(e, CallEvent::Provisional { .. })).count();
-    assert_eq!(told, 2);
+    let seen_events = stage.events.iter().filter(|e| matches!(e, CallEvent::Provisional { .. })).count();
+    assert_eq!(seen_events, 2);
     stage.reply(&first, 200, "b", &[], None);
     stage.reply(&second, 200, "b", &[], None);
     stage.answer(&invite, "b");

@@ -14,11 +14,11 @@ fn wish(host: u8, direction: Direction) -> String {
 
 /// Returns the codes of `Reinvited` at one party, with the hold that each left.
 fn outcomes(pair: &Pair, party: Party) -> Vec<(u16, Option<Direction>)> {
-    let told = |event: &&CallEvent| match event {
+    let reinvited = |event: &&CallEvent| match event {
         CallEvent::Reinvited { code, media, .. } => Some((*code, media.as_ref().map(|media| media.direction))),
         _ => None,
     };
-    pair.of(party).iter().filter_map(told).collect()
+    pair.of(party).iter().filter_map(reinvited).collect()
 }
 
 fn sdp_of(request: &Request) -> Session {
@@ -166,7 +166,9 @@ fn a_dialog_that_the_far_side_lost_ends() {
         stage.request(Method::Bye);
         let end = stage.end();
         assert_eq!((end.kind, end.sip_code, end.by_remote), (EndKind::DialogLost, code.or(Some(408)), by_remote));
-        assert!(matches!(stage.events[0], CallEvent::Reinvited { code: told, .. } if Some(told) == end.sip_code));
+        assert!(
+            matches!(stage.events[0], CallEvent::Reinvited { code: reported, .. } if Some(reported) == end.sip_code)
+        );
     };
     check(Some(481), true);
     check(Some(408), false);

@@ -72,7 +72,7 @@ fn options(n: usize) -> Vec<u8> {
 }
 
 #[test]
-fn strangers_leave_room_for_others() {
+fn strangers_leave_space_for_others() {
     let (mut stage, _, _) = Scripted::talking();
     let (now, far) = (stage.now, Hop::udp("10.9.9.9:5060".parse().unwrap()));
     let before = stage.endpoint.servers.len();

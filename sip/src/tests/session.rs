@@ -166,7 +166,7 @@ fn digits_of_one_request_are_told_one_after_the_other() {
         let (mut stage, _, invite) = Scripted::talking();
         stage.in_dialog(&invite, "INFO", 7, &body(kind, text));
         stage.response(200);
-        assert_eq!(stage.events, ['1', '2', '#'].map(|key| CallEvent::Digit(key, duration_ms)), "{kind}");
+        assert_eq!(stage.events, ['1', '2', '#'].map(|digit| CallEvent::Digit(digit, duration_ms)), "{kind}");
     };
     check("application/dtmf-relay", "Signal=12#\nDuration=160\n", 160);
     check("application/dtmf", "12#", 250);

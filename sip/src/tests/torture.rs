@@ -205,9 +205,9 @@ fn check(name: &str, line: &str, changed: &[(&str, &str)], expect: u16) {
 /// Every message of the RFC to an endpoint of its own.
 #[test]
 fn every_message_has_its_answer() {
-    let told = answers();
-    assert_eq!(told.len(), 49);
-    let seen = told.iter().map(|(name, _)| {
+    let expected = answers();
+    assert_eq!(expected.len(), 49);
+    let seen = expected.iter().map(|(name, _)| {
         let mut stage = Scripted::new();
         stage.endpoint.receive(stage.now, Hop::udp(stage.far), &rfc4475(name));
         stage.pump();
@@ -223,7 +223,7 @@ fn every_message_has_its_answer() {
         }
     });
     let seen: Vec<_> = seen.collect();
-    assert_eq!(seen, told.into_iter().map(|(name, answer)| (name, answer.to_owned())).collect::<Vec<_>>());
+    assert_eq!(seen, expected.into_iter().map(|(name, answer)| (name, answer.to_owned())).collect::<Vec<_>>());
 }
 
 /// Without what makes it unique, a branch names no transaction (RFC 4475 3.2.1).

@@ -85,21 +85,21 @@ fn the_outcome_of_a_transfer_is_told_step_by_step() {
     stage.quiet();
     stage.endpoint.accept_transfer(stage.now, key);
     assert!(stage.response(202).headers.get("Contact").is_some());
-    let told = |stage: &mut Scripted, line: &str, state: &str| {
+    let is_notified = |stage: &mut Scripted, line: &str, state: &str| {
         let notify = stage.request(Method::Notify);
         assert_eq!((notify.body.as_slice(), notify.headers.get("Event")), (line.as_bytes(), Some("refer")));
         assert_eq!(notify.headers.get("Subscription-State"), Some(state));
         stage.reply(&notify, 200, "", &[], None);
     };
-    told(&mut stage, "SIP/2.0 100 Trying\r\n", "active;expires=60");
+    is_notified(&mut stage, "SIP/2.0 100 Trying\r\n", "active;expires=60");
     stage.endpoint.notify(stage.now, key, 180, false);
-    told(&mut stage, "SIP/2.0 180 Ringing\r\n", "active;expires=60");
+    is_notified(&mut stage, "SIP/2.0 180 Ringing\r\n", "active;expires=60");
     for code in [0, 99, 700] {
         stage.endpoint.notify(stage.now, key, code, false);
     }
     stage.quiet();
     stage.endpoint.notify(stage.now, key, 603, true);
-    told(&mut stage, "SIP/2.0 603 Decline\r\n", "terminated;reason=noresource");
+    is_notified(&mut stage, "SIP/2.0 603 Decline\r\n", "terminated;reason=noresource");
     stage.endpoint.notify(stage.now, key, 200, true);
     stage.quiet();
     // Another transfer may follow.

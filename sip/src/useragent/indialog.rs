@@ -229,14 +229,14 @@ impl Endpoint {
     fn info_received(&mut self, now: Time, tx: &TransactionKey, key: CallKey, request: &Request) {
         let kind = request.headers.get("Content-Type").unwrap_or("").to_ascii_lowercase();
         let body = String::from_utf8_lossy(&request.body);
-        let (keys, duration_ms) = match kind.split(';').next().unwrap_or("").trim() {
+        let (received, duration_ms) = match kind.split(';').next().unwrap_or("").trim() {
             "application/dtmf-relay" => relay_digits(&body),
             "application/dtmf" => (digits(body.trim()), DIGIT_MS),
             _ if body.is_empty() => (Vec::new(), DIGIT_MS),
             _ => return self.reply(now, tx, 415, "", &[("Accept", "application/dtmf-relay, application/dtmf")]),
         };
         self.reply(now, tx, 200, "", &[]);
-        for digit in keys {
+        for digit in received {
             self.event(key, CallEvent::Digit(digit, duration_ms));
         }
     }
@@ -382,16 +382,16 @@ fn relay_digits(body: &str) -> (Vec<char>, u32) {
     (value("Signal").map(digits).unwrap_or_default(), duration.min(10_000))
 }
 
-/// Reads telephone keys: one, or several that some senders put into one request. 10 and 11 stand for the star and the
+/// Reads telephone digits: one, or several that some senders put into one request. 10 and 11 stand for the star and the
 /// hash. Empty where anything else is among them, or more than [`MAX_DIGITS`].
 fn digits(text: &str) -> Vec<char> {
-    let keys: Vec<char> = match text {
+    let digits: Vec<char> = match text {
         "10" => vec!['*'],
         "11" => vec!['#'],
-        _ => text.chars().map(|key| key.to_ascii_uppercase()).take(MAX_DIGITS + 1).collect(),
+        _ => text.chars().map(|digit| digit.to_ascii_uppercase()).take(MAX_DIGITS + 1).collect(),
     };
-    let is_key = |key: &char| key.is_ascii_digit() || "*#ABCD".contains(*key);
-    if keys.len() <= MAX_DIGITS && keys.iter().all(is_key) { keys } else { Vec::new() }
+    let is_digit = |digit: &char| digit.is_ascii_digit() || "*#ABCD".contains(*digit);
+    if digits.len() <= MAX_DIGITS && digits.iter().all(is_digit) { digits } else { Vec::new() }
 }
 
 /// Returns the text of a Reason value.

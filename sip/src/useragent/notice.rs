@@ -17,9 +17,9 @@ impl Endpoint {
         if client.to.transport != Transport::Udp || bytes <= most {
             return;
         }
-        let Some(told) = self.calls.get_mut(&call) else { return };
-        if !std::mem::replace(&mut told.size_told, true) {
-            let tcp_failed = told.tcp_refused;
+        let Some(call_state) = self.calls.get_mut(&call) else { return };
+        if !std::mem::replace(&mut call_state.size_told, true) {
+            let tcp_failed = call_state.tcp_refused;
             self.event(call, CallEvent::Notice(Notice::Oversized { bytes, tcp_failed }));
         }
     }

@@ -93,10 +93,10 @@ impl Endpoint {
         call.ringing.confirmed = true;
         self.call_changed(key);
         let sdp = sdp_of(&request.headers, &request.body);
-        let told = self.prack_description(now, tx, key, waiting.described, request, sdp);
+        let description = self.prack_description(now, tx, key, waiting.described, request, sdp);
         let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == CallStage::Pending) else { return };
         let (answer, next) = (call.ringing.answer.take(), call.ringing.queue.pop_front());
-        self.event(key, CallEvent::RingConfirmed { sdp: told });
+        self.event(key, CallEvent::RingConfirmed { sdp: description });
         if let Some(sdp) = answer {
             self.answer(now, key, sdp);
         } else if let Some((code, sdp)) = next {

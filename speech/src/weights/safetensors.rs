@@ -30,8 +30,8 @@ pub(super) fn parse((mut file, file_bytes): (File, u64)) -> Result<Weights, Unus
         return unusable(format!("it has more than {TENSORS_MAX} tensors"));
     }
     let mut entries = HashMap::new();
-    for (name, told) in named.iter().filter(|(name, _)| *name != "__metadata__") {
-        let entry = entry(told, length + 8).filter(|entry| name.len() <= NAME_BYTES_MAX && fits(entry, file_bytes));
+    for (name, about) in named.iter().filter(|(name, _)| *name != "__metadata__") {
+        let entry = entry(about, length + 8).filter(|entry| name.len() <= NAME_BYTES_MAX && fits(entry, file_bytes));
         let Some(entry) = entry else {
             return unusable(format!(
                 "the tensor {name:.60} has an unknown kind, or another size than its shape, or was cut"
@@ -46,8 +46,8 @@ pub(super) fn parse((mut file, file_bytes): (File, u64)) -> Result<Weights, Unus
     Ok(Weights { file, entries, aliases: HashMap::new() })
 }
 
-fn entry(told: &Value, base: u64) -> Option<Entry> {
-    let kind = match told["dtype"].as_str()? {
+fn entry(about: &Value, base: u64) -> Option<Entry> {
+    let kind = match about["dtype"].as_str()? {
         "F32" => Kind::F32,
         "F16" => Kind::F16,
         "BF16" => Kind::Bf16,
@@ -56,8 +56,8 @@ fn entry(told: &Value, base: u64) -> Option<Entry> {
         "I32" => Kind::I32,
         _ => return None,
     };
-    let shape = told["shape"].as_array().filter(|shape| shape.len() <= RANK_MAX)?;
+    let shape = about["shape"].as_array().filter(|shape| shape.len() <= RANK_MAX)?;
     let shape = shape.iter().map(|size| size.as_u64().map(|size| size as usize)).collect::<Option<_>>()?;
-    let (from, to) = (told["data_offsets"][0].as_u64()?, told["data_offsets"][1].as_u64()?);
+    let (from, to) = (about["data_offsets"][0].as_u64()?, about["data_offsets"][1].as_u64()?);
     Some(Entry { kind, shape, at: base.checked_add(from)?, bytes: to.checked_sub(from)? })
 }

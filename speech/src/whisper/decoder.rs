@@ -5,7 +5,7 @@ use super::math::{HEAD, Kept, Layer, Norm, Products, Rows, Small, attend, gelu};
 use crate::Unusable;
 
 /// Layers of the decoder and their weights.
-pub struct Decoder {
+pub(super) struct Decoder {
     width: usize,
     /// Embeddings of tokens, which also give the likeness of each token at the end.
     tokens: Small,
@@ -30,7 +30,7 @@ struct Block {
 }
 
 /// State of a text that is being decoded.
-pub struct State {
+pub(super) struct State {
     /// Keys and values of the audio, for each layer.
     audio: Vec<Vec<f32>>,
     steps: usize,
@@ -39,6 +39,26 @@ pub struct State {
     pub count: usize,
     /// Attention of each token: for each head that follows the audio, the shares of the steps.
     pub followed: Vec<Vec<f32>>,
+}
+
+impl State {
+    /// Forgets all tokens behind the first `count`.
+    pub(super) fn truncate(&mut self, count: usize) {
+        if count < self.count {
+            let kept = |all: &Vec<f32>| all.len() / self.count * count;
+            let lengths: Vec<usize> = self.own.iter().map(kept).collect();
+            self.own.iter_mut().zip(lengths).for_each(|(own, length)| own.truncate(length));
+            self.followed.truncate(count);
+            self.count = count;
+        }
+    }
+
+    /// Forgets the text; the audio stays.
+    pub(super) fn restart(&mut self) {
+        self.own.iter_mut().for_each(Vec::clear);
+        self.followed.clear();
+        self.count = 0;
+    }
 }
 
 fn small(linear: Linear) -> Small {
@@ -59,7 +79,7 @@ impl Decoder {
     /// # Errors
     ///
     /// Names the tensor that is wrong.
-    pub fn load(products: &Products, folder: &mut Folder) -> Result<Decoder, Unusable> {
+    pub(super) fn load(products: &Products, folder: &mut Folder) -> Result<Decoder, Unusable> {
         let (width, layers) = (folder.sizes.width, folder.sizes.decoder_layers);
         let mut blocks = Vec::new();
         for at in 0..layers {
@@ -96,12 +116,12 @@ impl Decoder {
     }
 
     /// Returns the largest number of tokens of a text with its prompt.
-    pub fn tokens_max(&self) -> usize {
+    pub(super) fn tokens_max(&self) -> usize {
         self.positions.len() / self.width
     }
 
     /// Begins a text of this audio.
-    pub fn begin(&self, products: &Products, encoded: &[f32]) -> State {
+    pub(super) fn begin(&self, products: &Products, encoded: &[f32]) -> State {
         let steps = encoded.len() / self.width;
         let kept = |block: &Block| {
             let mut kept = Vec::new();
@@ -113,7 +133,15 @@ impl Decoder {
     }
 
     /// Takes the next token; `likeness` becomes the unnormalised logarithm of the odds of each token to follow.
-    pub fn step(&self, state: &mut State, token: u32, likeness: &mut Vec<f32>) {
+    pub(super) fn step(&self, state: &mut State, token: u32, likeness: &mut Vec<f32>) {
+        let x = self.take(state, token);
+        let mut normed = Vec::new();
+        self.norm.apply(&x, &mut normed);
+        self.tokens.apply(&normed, likeness);
+    }
+
+    /// Takes the next token and returns the output of the last layer. By itself it costs less than half of a step.
+    pub(super) fn take(&self, state: &mut State, token: u32) -> Vec<f32> {
         let mut x = self.positions[state.count * self.width..][..self.width].to_vec();
         self.tokens.add_row(token as usize, &mut x);
         state.count += 1;
@@ -147,7 +175,6 @@ impl Decoder {
             x.iter_mut().zip(&out).for_each(|(value, more)| *value += more);
         }
         state.followed.push(followed);
-        self.norm.apply(&x, &mut normed);
-        self.tokens.apply(&normed, likeness);
+        x
     }
 }

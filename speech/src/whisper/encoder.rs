@@ -5,7 +5,7 @@ use super::math::{HEAD, Layer, Norm, Products, Rows, gelu, softmax};
 use crate::Unusable;
 
 /// Layers of the encoder and their weights.
-pub struct Encoder {
+pub(super) struct Encoder {
     bands: usize,
     width: usize,
     first: Layer,
@@ -35,7 +35,7 @@ impl Encoder {
     /// # Errors
     ///
     /// Names the tensor that is wrong.
-    pub fn load(products: &Products, folder: &mut Folder) -> Result<Encoder, Unusable> {
+    pub(super) fn load(products: &Products, folder: &mut Folder) -> Result<Encoder, Unusable> {
         let sizes = folder.sizes;
         let mut blocks = Vec::new();
         for at in 0..sizes.encoder_layers {
@@ -62,7 +62,7 @@ impl Encoder {
     }
 
     /// Returns a row for every two frames of bands; `None` when `cancelled` became true.
-    pub fn encode(&self, products: &Products, bands: &[f32], cancelled: &dyn Fn() -> bool) -> Option<Vec<f32>> {
+    pub(super) fn encode(&self, products: &Products, bands: &[f32], cancelled: &dyn Fn() -> bool) -> Option<Vec<f32>> {
         let mut first = Vec::new();
         convolve(products, &self.first, bands, self.bands, 1, &mut first);
         let mut x = Vec::new();

@@ -22,7 +22,7 @@ pub const WEIGHTS: [&str; 2] = ["model.bin", "model.safetensors"];
 pub const TOKENIZER: &str = "tokenizer.json";
 
 /// Weights of a product, one row for each output.
-pub struct Linear {
+pub(super) struct Linear {
     pub weight: Vec<f32>,
     pub bias: Vec<f32>,
     pub inputs: usize,
@@ -30,7 +30,7 @@ pub struct Linear {
 
 /// Sizes of a model.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Sizes {
+pub(super) struct Sizes {
     pub bands: usize,
     pub width: usize,
     pub encoder_layers: usize,
@@ -45,7 +45,7 @@ pub struct Sizes {
 
 /// Half of a model.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Half {
+pub(super) enum Half {
     Encoder,
     Decoder,
 }
@@ -58,7 +58,7 @@ enum Names {
 }
 
 /// An open folder of a model.
-pub struct Folder {
+pub(super) struct Folder {
     weights: Weights,
     names: Names,
     pub sizes: Sizes,
@@ -71,7 +71,7 @@ impl Folder {
     ///
     /// # Errors
     /// Names the file and what is wrong with it.
-    pub fn open(path: &Path) -> Result<Folder, Unusable> {
+    pub(super) fn open(path: &Path) -> Result<Folder, Unusable> {
         let [converted, hub] = WEIGHTS.map(|name| path.join(name));
         let (weights, names) = match () {
             () if converted.is_file() => (Weights::open_converted(&converted)?, Names::Converted),
@@ -87,7 +87,7 @@ impl Folder {
     }
 
     /// Returns the whole numbers of a list in the settings, under the first of these names that is there.
-    pub fn list_of(&self, names: &[&str]) -> Vec<u32> {
+    pub(super) fn list_of(&self, names: &[&str]) -> Vec<u32> {
         let found = self.settings.iter().flat_map(|settings| names.iter().map(move |&name| &settings[name]));
         let numbers = |list: &Value| -> Option<Vec<u32>> {
             let list = list.as_array().filter(|list| !list.is_empty())?;
@@ -97,7 +97,7 @@ impl Folder {
     }
 
     /// Returns layer and head of the attention that follows the audio, where the settings tell them.
-    pub fn alignment(&self) -> Vec<(usize, usize)> {
+    pub(super) fn alignment(&self) -> Vec<(usize, usize)> {
         let found = self.settings.iter().find_map(|settings| settings["alignment_heads"].as_array());
         let pair = |pair: &Value| Some((pair[0].as_u64()? as usize, pair[1].as_u64()? as usize));
         let fits =
@@ -106,7 +106,7 @@ impl Folder {
     }
 
     /// Reads a convolution over three steps: an output's row holds its channels, three values each.
-    pub fn convolution(&mut self, number: usize, channels: usize) -> Result<Linear, Unusable> {
+    pub(super) fn convolution(&mut self, number: usize, channels: usize) -> Result<Linear, Unusable> {
         let (weight, bias) = match self.names {
             Names::Hub => (format!("model.encoder.conv{number}.weight"), format!("model.encoder.conv{number}.bias")),
             Names::Converted => (format!("encoder/conv{number}/weight"), format!("encoder/conv{number}/bias")),
@@ -124,20 +124,20 @@ impl Folder {
     }
 
     /// Reads the positions of the encoder's steps or of the decoder's tokens.
-    pub fn positions(&mut self, half: Half) -> Result<Vec<f32>, Unusable> {
+    pub(super) fn positions(&mut self, half: Half) -> Result<Vec<f32>, Unusable> {
         let name = positions_name(self.names, half);
         let rows = if half == Half::Encoder { self.sizes.steps } else { self.sizes.text };
         self.weights.take(&name, &[rows, self.sizes.width])
     }
 
     /// Reads the embeddings of the tokens, a row each.
-    pub fn embeddings(&mut self) -> Result<Vec<f32>, Unusable> {
+    pub(super) fn embeddings(&mut self) -> Result<Vec<f32>, Unusable> {
         let name = embeddings_name(self.names);
         self.weights.take(name, &[self.sizes.tokens, self.sizes.width])
     }
 
     /// Reads the norm after the last layer.
-    pub fn last_norm(&mut self, half: Half) -> Result<Norm, Unusable> {
+    pub(super) fn last_norm(&mut self, half: Half) -> Result<Norm, Unusable> {
         let name = match (self.names, half) {
             (Names::Hub, Half::Encoder) => "model.encoder.layer_norm",
             (Names::Hub, Half::Decoder) => "model.decoder.layer_norm",
@@ -148,7 +148,7 @@ impl Folder {
     }
 
     /// Reads norm, queries with keys and values in one, and output of a layer's attention to its own half.
-    pub fn own_attention(&mut self, half: Half, layer: usize) -> Result<(Norm, Linear, Linear), Unusable> {
+    pub(super) fn own_attention(&mut self, half: Half, layer: usize) -> Result<(Norm, Linear, Linear), Unusable> {
         let width = self.sizes.width;
         let at = layer_name(self.names, half, layer);
         match self.names {
@@ -171,7 +171,7 @@ impl Folder {
     }
 
     /// Reads norm, queries, keys with values in one, and output of a decoder layer's attention to the audio.
-    pub fn audio_attention(&mut self, layer: usize) -> Result<(Norm, Linear, Linear, Linear), Unusable> {
+    pub(super) fn audio_attention(&mut self, layer: usize) -> Result<(Norm, Linear, Linear, Linear), Unusable> {
         let width = self.sizes.width;
         let at = layer_name(self.names, Half::Decoder, layer);
         match self.names {
@@ -194,7 +194,7 @@ impl Folder {
     }
 
     /// Reads norm, first and second product of a layer.
-    pub fn feed_forward(&mut self, half: Half, layer: usize) -> Result<(Norm, Linear, Linear), Unusable> {
+    pub(super) fn feed_forward(&mut self, half: Half, layer: usize) -> Result<(Norm, Linear, Linear), Unusable> {
         let width = self.sizes.width;
         let at = layer_name(self.names, half, layer);
         let [norm, first, second] = match self.names {

@@ -26,7 +26,7 @@ const PIECE: usize = 26 * 16_000;
 /// Languages with more than 1.2 tokens a letter, counted in the multilingual vocabulary.
 const DENSE: [&str; 15] = ["am", "as", "bn", "bo", "gu", "hy", "ka", "km", "kn", "lo", "ml", "my", "pa", "si", "te"];
 
-/// Returns the longest piece of speech in a language whose text has room in the model, in samples of 16 kHz.
+/// Returns the longest piece of speech in a language whose text fits in the model, in samples of 16 kHz.
 pub fn piece_samples(language: &str) -> usize {
     if DENSE.contains(&language) { DENSE_PIECE } else { PIECE }
 }
@@ -34,21 +34,21 @@ pub fn piece_samples(language: &str) -> usize {
 /// First letter of the scripts in which a letter is a syllable or a word (CJK): two bytes tell them apart.
 const WIDE_FROM: u32 = 0x2e80;
 
-/// Room that is left for a text.
+/// Tokens and letters that are left for a text.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Room {
+pub(super) struct TextBudget {
     tokens: usize,
     letters: usize,
 }
 
-impl Room {
-    /// Returns the room for a text of so many seconds of speech, of at most `tokens`.
-    pub fn of(seconds: f64, tokens: usize) -> Room {
-        Room { tokens, letters: LETTERS.0 + (LETTERS.1 * seconds) as usize }
+impl TextBudget {
+    /// Returns the budget for a text of so many seconds of speech, of at most `tokens`.
+    pub(super) fn of(seconds: f64, tokens: usize) -> TextBudget {
+        TextBudget { tokens, letters: LETTERS.0 + (LETTERS.1 * seconds) as usize }
     }
 
-    /// Takes a token with these bytes of UTF-8, which may be a part of a letter; returns false when no more have room.
-    pub fn has_more_after(&mut self, bytes: &[u8]) -> bool {
+    /// Takes a token with these bytes of UTF-8, which may be a part of a letter; returns false when no more fit.
+    pub(super) fn has_more_after(&mut self, bytes: &[u8]) -> bool {
         let begins_letter = |byte: &&u8| **byte & 0xc0 != 0x80;
         self.tokens = self.tokens.saturating_sub(1);
         self.letters = self.letters.saturating_sub(bytes.iter().filter(begins_letter).count());
@@ -58,7 +58,7 @@ impl Room {
 
 /// True if a text repeats itself. The length of its letters in UTF-8 does not count: three bytes a letter, of which two
 /// are the same in a whole script, look like a repetition.
-pub fn repeats_itself(text: &str) -> bool {
+pub(super) fn repeats_itself(text: &str) -> bool {
     let mut bytes = Vec::with_capacity(text.len());
     for letter in text.chars().map(u32::from) {
         if letter >= WIDE_FROM {
@@ -75,7 +75,7 @@ pub fn repeats_itself(text: &str) -> bool {
 }
 
 /// True for a text of hardly more than a word, however often it is said: what the model makes of music.
-pub fn is_brief(text: &str) -> bool {
+pub(super) fn is_brief(text: &str) -> bool {
     let mut known: Vec<String> = Vec::new();
     let mut length = 0;
     for word in text.split_whitespace() {
@@ -133,22 +133,22 @@ mod tests {
         ),
     ];
 
-    /// Returns true if a text of one byte a token, the most that there are, has room.
-    fn has_room(text: &str, seconds: f64) -> bool {
-        let mut room = Room::of(seconds, usize::MAX);
-        text.bytes().all(|byte| room.has_more_after(&[byte]))
+    /// Returns true if a text of one byte a token, the most that there are, fits.
+    fn fits(text: &str, seconds: f64) -> bool {
+        let mut budget = TextBudget::of(seconds, usize::MAX);
+        text.bytes().all(|byte| budget.has_more_after(&[byte]))
     }
 
     #[test]
-    fn speech_of_every_script_has_room_and_does_not_repeat_itself() {
+    fn speech_of_every_script_fits_and_does_not_repeat_itself() {
         for (text, seconds) in SPOKEN {
-            assert!(has_room(text, seconds), "{text}");
+            assert!(fits(text, seconds), "{text}");
             assert!(!repeats_itself(text), "{text}");
         }
     }
 
     #[test]
-    fn a_piece_of_speech_has_room_in_the_model() {
+    fn a_piece_of_speech_fits_in_the_model() {
         for (language, tokens_per_letter) in
             [("en", 0.25), ("hi", 1.0), ("mr", 1.1), ("ml", 2.1), ("my", 2.8), ("hy", 1.3)]
         {
@@ -171,9 +171,9 @@ mod tests {
         for (text, _) in SPOKEN {
             let phrase: String = text.chars().take(12).chain([' ']).collect();
             assert!(repeats_itself(&phrase.repeat(6)), "{phrase}");
-            assert!(!has_room(&phrase.repeat(12), 2.0), "{phrase}");
+            assert!(!fits(&phrase.repeat(12), 2.0), "{phrase}");
         }
-        let mut room = Room::of(1000.0, 3);
-        assert_eq!([(); 3].map(|()| room.has_more_after(b"x")), [true, true, false], "the model's own limit");
+        let mut budget = TextBudget::of(1000.0, 3);
+        assert_eq!([(); 3].map(|()| budget.has_more_after(b"x")), [true, true, false], "the model's own limit");
     }
 }

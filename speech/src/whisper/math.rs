@@ -13,7 +13,7 @@ const LANES: usize = 16;
 
 /// Keeps matrix products of this thread on this thread: they would be spread over all cores, at the priority of those
 /// threads.
-pub fn settle() {
+pub(super) fn settle() {
     thread_local!(static SETTLED: Cell<bool> = const { Cell::new(false) });
     if !SETTLED.replace(true)
         && let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()
@@ -25,7 +25,7 @@ pub fn settle() {
 
 /// Rows of values at equal distances.
 #[derive(Copy, Clone)]
-pub struct Rows<'a> {
+pub(super) struct Rows<'a> {
     pub data: &'a [f32],
     pub rows: usize,
     pub width: usize,
@@ -34,7 +34,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    pub fn new(data: &'a [f32], rows: usize, width: usize) -> Rows<'a> {
+    pub(super) fn new(data: &'a [f32], rows: usize, width: usize) -> Rows<'a> {
         Rows { data, rows, width, stride: width }
     }
 
@@ -51,16 +51,16 @@ impl<'a> Rows<'a> {
 
 /// Executor of matrix products.
 #[derive(Default)]
-pub struct Products(GemmExecutor<f32>);
+pub(super) struct Products(GemmExecutor<f32>);
 
 impl Products {
     /// Prepares a layer of `weight` (a row an output) that is used again and again.
-    pub fn layer(&self, weight: Rows<'_>, bias: Vec<f32>) -> Layer {
+    pub(super) fn layer(&self, weight: Rows<'_>, bias: Vec<f32>) -> Layer {
         Layer { weight: self.0.prepack_b(weight.across()), bias, outputs: weight.rows }
     }
 
     /// Writes `x` through the layer to `out`, a row each.
-    pub fn apply(&self, layer: &Layer, x: Rows<'_>, out: &mut Vec<f32>) {
+    pub(super) fn apply(&self, layer: &Layer, x: Rows<'_>, out: &mut Vec<f32>) {
         out.resize(x.rows * layer.outputs, 0.0);
         let bias = (!layer.bias.is_empty()).then_some(BiasVector::Row(&layer.bias[..]));
         let options = GemmOptions { bias, ..GemmOptions::default() };
@@ -70,7 +70,7 @@ impl Products {
     }
 
     /// Writes `factor` * `a` * `b` transposed to `out`: a row for each of `a`, a column for each of `b`.
-    pub fn apply_turned(&self, a: Rows<'_>, b: Rows<'_>, factor: f32, out: &mut Vec<f32>) {
+    pub(super) fn apply_turned(&self, a: Rows<'_>, b: Rows<'_>, factor: f32, out: &mut Vec<f32>) {
         out.resize(a.rows * b.rows, 0.0);
         let options = GemmOptions { alpha: factor, ..GemmOptions::default() };
         self.0
@@ -79,7 +79,7 @@ impl Products {
     }
 
     /// Writes `a` * `b` to `out`.
-    pub fn plain(&self, a: Rows<'_>, b: Rows<'_>, out: &mut Vec<f32>) {
+    pub(super) fn plain(&self, a: Rows<'_>, b: Rows<'_>, out: &mut Vec<f32>) {
         out.resize(a.rows * b.width, 0.0);
         self.0
             .gemm(out, GemmInputA::Unpacked(a.view()), GemmInputB::Unpacked(b.view()), GemmOptions::default())
@@ -88,14 +88,14 @@ impl Products {
 }
 
 /// A matrix in the order that products are computed in, with its bias.
-pub struct Layer {
+pub(super) struct Layer {
     weight: PackedBMatrix<f32>,
     bias: Vec<f32>,
     outputs: usize,
 }
 
 /// A matrix of 8-bit numbers with a scale for each row, for products with one vector.
-pub struct Small {
+pub(super) struct Small {
     values: Vec<i8>,
     scales: Vec<f32>,
     bias: Vec<f32>,
@@ -104,7 +104,7 @@ pub struct Small {
 
 impl Small {
     /// Quantises `weight`, a row of `width` values an output.
-    pub fn new(weight: &[f32], width: usize, bias: Vec<f32>) -> Small {
+    pub(super) fn new(weight: &[f32], width: usize, bias: Vec<f32>) -> Small {
         let mut values = Vec::with_capacity(weight.len());
         let scale = |row: &[f32]| row.iter().fold(0f32, |most, value| most.max(value.abs())).max(1e-12) / 127.0;
         let scales: Vec<f32> = weight.chunks_exact(width).map(scale).collect();
@@ -115,14 +115,14 @@ impl Small {
     }
 
     /// Writes the matrix * `x` + bias to `out`.
-    pub fn apply(&self, x: &[f32], out: &mut Vec<f32>) {
+    pub(super) fn apply(&self, x: &[f32], out: &mut Vec<f32>) {
         out.resize(self.scales.len(), 0.0);
         on_this_processor(Multiply { matrix: self, x, out });
         out.iter_mut().zip(&self.bias).for_each(|(value, bias)| *value += bias);
     }
 
     /// Adds row `index` to `out`.
-    pub fn add_row(&self, index: usize, out: &mut [f32]) {
+    pub(super) fn add_row(&self, index: usize, out: &mut [f32]) {
         let row = &self.values[index * self.width..][..self.width];
         let scale = self.scales[index];
         out.iter_mut().zip(row).for_each(|(out, &value)| *out += f32::from(value) * scale);
@@ -194,7 +194,7 @@ fn on_this_processor(work: impl Work) {
 
 /// Keys and values of an attention: rows at equal distances, `count` of them.
 #[derive(Copy, Clone)]
-pub struct Kept<'a> {
+pub(super) struct Kept<'a> {
     pub keys: &'a [f32],
     pub values: &'a [f32],
     pub stride: usize,
@@ -203,7 +203,7 @@ pub struct Kept<'a> {
 
 /// Writes the result of attention to `out`: of each head, of 64 values, for `query` in `kept`. `shares` keeps how much
 /// of each row each head took.
-pub fn attend(query: &[f32], kept: Kept<'_>, shares: &mut Vec<f32>, out: &mut Vec<f32>) {
+pub(super) fn attend(query: &[f32], kept: Kept<'_>, shares: &mut Vec<f32>, out: &mut Vec<f32>) {
     let heads = query.len() / HEAD;
     shares.resize(heads * kept.count, 0.0);
     out.clear();
@@ -217,7 +217,7 @@ pub fn attend(query: &[f32], kept: Kept<'_>, shares: &mut Vec<f32>, out: &mut Ve
 }
 
 /// Width of an attention head, the same in all models of this kind.
-pub const HEAD: usize = 64;
+pub(super) const HEAD: usize = 64;
 
 /// Products of a query with each key.
 struct Likeness<'a> {
@@ -266,30 +266,30 @@ impl Work for Mix<'_> {
 }
 
 /// Turns values into shares that sum up to 1, in place.
-pub fn softmax(values: &mut [f32]) {
+pub(super) fn softmax(values: &mut [f32]) {
     Softmax::new_mut(values).dispatch();
 }
 
 /// Returns the logarithm of the sum of the exponentials.
-pub fn log_sum_exp(values: &[f32]) -> f32 {
+pub(super) fn log_sum_exp(values: &[f32]) -> f32 {
     let most = values.iter().fold(f32::NEG_INFINITY, |most, &value| most.max(value));
     most + SumExpSub::new(values, most).dispatch().ln()
 }
 
 /// Applies the Gaussian error linear unit, in place.
-pub fn gelu(values: &mut [f32]) {
+pub(super) fn gelu(values: &mut [f32]) {
     Gelu {}.map_mut(values);
 }
 
 /// Weights of a layer normalisation.
-pub struct Norm {
+pub(super) struct Norm {
     pub scale: Vec<f32>,
     pub shift: Vec<f32>,
 }
 
 impl Norm {
     /// Writes each row of `x` to `out` with mean 0 and variance 1, scaled and shifted.
-    pub fn apply(&self, x: &[f32], out: &mut Vec<f32>) {
+    pub(super) fn apply(&self, x: &[f32], out: &mut Vec<f32>) {
         let width = self.scale.len();
         out.resize(x.len(), 0.0);
         for (x, out) in x.chunks_exact(width).zip(out.chunks_exact_mut(width)) {

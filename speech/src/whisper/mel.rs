@@ -5,7 +5,7 @@ use super::math::{Layer, Products, Rows};
 /// Number of samples of a window.
 const WINDOW: usize = 400;
 /// Number of samples from a window to the next.
-pub const HOP: usize = 160;
+pub(super) const HOP: usize = 160;
 /// Number of frequencies of a window's transform.
 const BINS: usize = WINDOW / 2 + 1;
 /// Power below which audio counts as silence.
@@ -13,7 +13,7 @@ const FLOOR: f32 = 1e-10;
 const RATE_HZ: f64 = 16_000.0;
 
 /// Computes log-mel bands of audio.
-pub struct Mel {
+pub(super) struct Mel {
     /// Matrix that transforms a window to the real, then the imaginary parts.
     transform: Layer,
     filters: Layer,
@@ -22,7 +22,7 @@ pub struct Mel {
 
 impl Mel {
     /// Prepares this many bands from 0 to 8 kHz.
-    pub fn new(products: &Products, bands: usize) -> Mel {
+    pub(super) fn new(products: &Products, bands: usize) -> Mel {
         let part = |row: usize, at: usize| {
             let turn = std::f64::consts::TAU / WINDOW as f64;
             let hann = 0.5 - 0.5 * (turn * at as f64).cos();
@@ -39,7 +39,7 @@ impl Mel {
 
     /// Returns the bands of `frames` windows, one row each; the first window is centred on the first sample. After
     /// `pcm` there is silence.
-    pub fn bands(&self, products: &Products, pcm: &[f32], frames: usize) -> Vec<f32> {
+    pub(super) fn bands(&self, products: &Products, pcm: &[f32], frames: usize) -> Vec<f32> {
         let heard = (pcm.len() / HOP + 1).min(frames);
         let mut windows = vec![0f32; heard * WINDOW];
         for (frame, window) in windows.chunks_exact_mut(WINDOW).enumerate() {

@@ -10,15 +10,19 @@ use crate::{Unusable, unusable};
 const TOKENS_MAX: usize = 60_000;
 
 /// A vocabulary of byte pairs with special marks.
-pub struct Tokens {
+pub(super) struct Tokens {
     texts: Vec<Vec<u8>>,
     pub end: u32,
     pub start: u32,
     pub no_times: u32,
     pub transcribe: Option<u32>,
     pub no_speech: Option<u32>,
+    /// Token before words that came earlier, or are likely to come.
+    pub before: Option<u32>,
     /// Codes of languages, each with its token.
     pub languages: Vec<(String, u32)>,
+    /// Tokens that have a text, in the order of their bytes.
+    sorted: Vec<u32>,
 }
 
 impl Tokens {
@@ -27,7 +31,7 @@ impl Tokens {
     /// # Errors
     ///
     /// Names what is missing in it.
-    pub fn load(json: &Value, count: usize) -> Result<Tokens, Unusable> {
+    pub(super) fn load(json: &Value, count: usize) -> Result<Tokens, Unusable> {
         if count > TOKENS_MAX {
             return unusable(format!("a vocabulary of {count}, more than {TOKENS_MAX}"));
         }
@@ -53,34 +57,89 @@ impl Tokens {
         let need = |name: &str| marks.get(name).copied().ok_or_else(|| Unusable(format!("it has no mark {name}")));
         let mut languages: Vec<(String, u32)> = marks.iter().filter_map(|(name, &mark)| language(name, mark)).collect();
         languages.sort_by_key(|&(_, number)| number);
+        let mut sorted: Vec<u32> = (0..count as u32).filter(|&token| !texts[token as usize].is_empty()).collect();
+        sorted.sort_by(|&one, &other| texts[one as usize].cmp(&texts[other as usize]));
         Ok(Tokens {
             end: need("<|endoftext|>")?,
             start: need("<|startoftranscript|>")?,
             no_times: need("<|notimestamps|>")?,
             transcribe: marks.get("<|transcribe|>").copied(),
             no_speech: ["<|nospeech|>", "<|nocaptions|>"].iter().find_map(|name| marks.get(name).copied()),
+            before: marks.get("<|startofprev|>").copied(),
             languages,
+            sorted,
             texts,
         })
     }
 
     /// Returns the bytes of a token; none for marks.
-    pub fn bytes(&self, token: u32) -> &[u8] {
+    pub(super) fn bytes(&self, token: u32) -> &[u8] {
         self.texts.get(token as usize).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the text of tokens; bytes that are not UTF-8 are left out.
-    pub fn text(&self, tokens: &[u32]) -> String {
+    pub(super) fn text(&self, tokens: &[u32]) -> String {
         let bytes: Vec<u8> = tokens.iter().flat_map(|&token| self.bytes(token)).copied().collect();
         String::from_utf8_lossy(&bytes).replace(char::REPLACEMENT_CHARACTER, "")
     }
 
+    /// Returns the tokens of a text (byte pair encoding). A byte without a token is left out.
+    pub(super) fn encode(&self, text: &str) -> Vec<u32> {
+        pieces(text).into_iter().flat_map(|piece| self.encode_piece(piece.as_bytes())).collect()
+    }
+
+    /// Joins neighbouring parts as long as a token has them. The token with the lowest number was joined first when the
+    /// vocabulary was made.
+    fn encode_piece(&self, bytes: &[u8]) -> Vec<u32> {
+        let mut ends: Vec<usize> = (0..=bytes.len()).collect();
+        loop {
+            let joined = ends.windows(3).enumerate().filter_map(|(at, three)| {
+                let token = self.token(&bytes[three[0]..three[2]])?;
+                Some((token, at + 1))
+            });
+            let Some((_, middle)) = joined.min() else { break };
+            ends.remove(middle);
+        }
+        ends.windows(2).filter_map(|pair| self.token(&bytes[pair[0]..pair[1]])).collect()
+    }
+
+    /// Returns the token of exactly these bytes.
+    fn token(&self, bytes: &[u8]) -> Option<u32> {
+        let found = self.sorted.binary_search_by(|&token| self.bytes(token).cmp(bytes)).ok()?;
+        Some(self.sorted[found])
+    }
+
     /// Returns the token of a language.
-    pub fn language(&self, code: &str) -> Option<u32> {
+    pub(super) fn language(&self, code: &str) -> Option<u32> {
         let named = |code: &str| self.languages.iter().find(|(name, _)| name == code).map(|&(_, mark)| mark);
         // Earlier models know Cantonese as Chinese.
         named(code).or_else(|| (code == "yue").then(|| named("zh")).flatten())
     }
+}
+
+/// Returns the pieces of a text that no token crosses: letters, digits or other characters, each with a blank before.
+fn pieces(text: &str) -> Vec<&str> {
+    let kind = |c: char| match c {
+        c if c.is_alphabetic() => 0,
+        c if c.is_numeric() => 1,
+        c if c.is_whitespace() => 2,
+        _ => 3,
+    };
+    let mut found = Vec::new();
+    let (mut from, mut before) = (0, None);
+    for (at, c) in text.char_indices() {
+        let goes_on = before.is_some_and(|(last, length)| last == kind(c) || (last == 2 && length == 1));
+        if at > from && !goes_on {
+            found.push(&text[from..at]);
+            from = at;
+        }
+        let length = if at == from { 1 } else { 2 };
+        before = Some((kind(c), length));
+    }
+    if from < text.len() {
+        found.push(&text[from..]);
+    }
+    found
 }
 
 /// Reads the name of a language token, as `<|en|>`: two or three small letters.
@@ -127,6 +186,30 @@ mod tests {
         assert_eq!(tokens.text(&[2, 4, 9, 77]), "", "half a letter, marks, no number");
         assert_eq!(tokens.languages, [("en".to_owned(), 6), ("yue".to_owned(), 7)]);
         assert_eq!((tokens.transcribe, tokens.no_speech, tokens.end), (None, None, 4));
+    }
+
+    #[test]
+    fn text_becomes_the_tokens_that_were_joined_first() {
+        let vocabulary = json!({
+            "a": 0, "b": 1, "c": 2, "\u{120}": 3, ",": 4, "ab": 5, "bc": 6, "\u{120}a": 7, "abc": 8, "\u{120}abc": 9,
+        });
+        let mut json = tokenizer();
+        json["model"]["vocab"] = vocabulary;
+        for mark in json["added_tokens"].as_array_mut().expect("a list") {
+            mark["id"] = json!(mark["id"].as_u64().expect("a number") + 10);
+        }
+        let tokens = Tokens::load(&json, 30).expect("it is whole");
+        for (text, expect) in [
+            ("abc", &[8][..]),
+            ("bcab", &[6, 5]),
+            // A blank goes with the letters behind it; a comma ends them.
+            ("ab, abc", &[5, 4, 9]),
+            ("a\u{e9}b", &[0, 1]),
+            ("", &[]),
+        ] {
+            assert_eq!(tokens.encode(text), expect, "{text}");
+        }
+        assert_eq!(pieces("Al 42, x--y"), ["Al", " 42", ",", " x", "--", "y"]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct Word {
 
 /// Returns the words of `tokens` (with their probabilities) in audio of `samples`. `followed` has a row for each token
 /// and, where the text came to its end, one for the end. A row holds the shares of all steps, one head after the other.
-pub fn words(
+pub(super) fn words(
     vocabulary: &Tokens,
     tokens: &[(u32, f32)],
     followed: &[Vec<f32>],
@@ -61,12 +61,16 @@ pub fn words(
     words
 }
 
-/// Shortens the first and the last word, which have the silence around them, to at most twice the median word.
-fn shorten(words: &mut [Word]) {
+/// Returns the length that no word exceeds by much, in samples: twice the median word. `None`: no word has a length.
+pub(super) fn longest(words: &[Word]) -> Option<i64> {
     let mut lengths: Vec<i64> = words.iter().map(|word| word.to - word.from).filter(|&length| length > 0).collect();
     lengths.sort_unstable();
-    let Some(&median) = lengths.get(lengths.len() / 2) else { return };
-    let most = 2 * median.min(WORD_MAX);
+    lengths.get(lengths.len() / 2).map(|&median| 2 * median.min(WORD_MAX))
+}
+
+/// Shortens the first and the last word, which have the silence around them, to the longest that a word may be.
+fn shorten(words: &mut [Word]) {
+    let Some(most) = longest(words) else { return };
     if let [first, .., last] = words {
         first.from = first.from.max(first.to - most);
         last.to = last.to.min(last.from + most);
@@ -184,8 +188,8 @@ mod tests {
         let row = |at: usize| (0..60).map(|step| if step / 10 == at + 1 { 0.1 } else { 0.0 }).collect::<Vec<f32>>();
         let followed: Vec<Vec<f32>> = (0..5).map(row).collect();
         let found = words(&vocabulary, &[(0, 0.5), (1, 1.0), (2, 1.0), (3, 0.8)], &followed, 60, 60 * STEP);
-        let told: Vec<(&str, f32)> = found.iter().map(|word| (word.text.as_str(), word.confidence)).collect();
-        assert_eq!(told, [("Hello", 0.75), ("you.", 0.9)]);
+        let confidences: Vec<(&str, f32)> = found.iter().map(|word| (word.text.as_str(), word.confidence)).collect();
+        assert_eq!(confidences, [("Hello", 0.75), ("you.", 0.9)]);
         let near = |found: i64, step: i64| (found - step * STEP).abs() <= 2 * STEP;
         assert!(near(found[0].to, 30) && near(found[1].from, 30) && near(found[1].to, 50), "{found:?}");
     }

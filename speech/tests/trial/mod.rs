@@ -8,38 +8,40 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ringer_media::clip::Clip;
 use ringer_media::codec::{Codec, Decoder, Encoder};
 use ringer_media::resample::resample_whole;
-use ringer_speech::piper::{Manner, PiperVoice, clauses};
+use ringer_speech::clauses::clauses;
+use ringer_speech::kokoro::{self, Kokoro, voice_of};
+use ringer_speech::piper::{Manner, PiperVoice};
 use ringer_speech::whisper::{Spoken, Whisper};
 
 /// Sentences of calls, 30 of them.
-pub const SENTENCES: &str = include_str!("../../../fixtures/speech/sentences.txt");
+pub(crate) const SENTENCES: &str = include_str!("../../../fixtures/speech/sentences.txt");
 /// Name of the voice's file.
-pub const VOICE: &str = "en_US-joe-medium.onnx";
+pub(crate) const VOICE: &str = "en_US-joe-medium.onnx";
 
 /// Returns a variable of the environment.
 #[expect(clippy::disallowed_methods, reason = "tests of this package have no settings")]
-pub fn variable(name: &str) -> Option<PathBuf> {
+pub(crate) fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
 /// Returns the folder of a model that `make speech-models` brings.
-pub fn model(name: &str) -> PathBuf {
+pub(crate) fn model(name: &str) -> PathBuf {
     let home = || variable("HOME").unwrap_or_default().join(".cache/ringer-test-models");
     let folder = variable("RINGER_MODELS_CACHE").unwrap_or_else(home).join(name);
     assert!(folder.is_dir(), "{} is missing: `make speech-models` brings it", folder.display());
     folder
 }
 
-pub fn whisper(name: &str) -> Whisper {
+pub(crate) fn whisper(name: &str) -> Whisper {
     Whisper::load(&model(name)).expect("the model is whole")
 }
 
-pub fn sentences() -> Vec<&'static str> {
+pub(crate) fn sentences() -> Vec<&'static str> {
     SENTENCES.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
 /// Returns 16 kHz speech of a text by the installed synthesizer's voice.
-pub fn flite(text: &str, voice: &str) -> Vec<i16> {
+pub(crate) fn flite(text: &str, voice: &str) -> Vec<i16> {
     // Tests of one process run side by side: each call has a file of its own.
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     let (process, call) = (std::process::id(), CALLS.fetch_add(1, Ordering::Relaxed));
@@ -52,7 +54,7 @@ pub fn flite(text: &str, voice: &str) -> Vec<i16> {
 }
 
 /// 16 kHz of a text by the installed synthesizer of many languages.
-pub fn espeak(text: &str, language: &str) -> Vec<i16> {
+pub(crate) fn espeak(text: &str, language: &str) -> Vec<i16> {
     let said = Command::new("espeak-ng").args(["-v", language, "-s", "150", "--stdout", text]).output();
     let said = said.expect("espeak-ng is installed");
     assert!(said.status.success());
@@ -60,14 +62,26 @@ pub fn espeak(text: &str, language: &str) -> Vec<i16> {
 }
 
 /// 16 kHz of a text by a Piper voice.
-pub fn piper(voice: &PiperVoice, text: &str, seed: u64) -> Vec<i16> {
+pub(crate) fn piper(voice: &PiperVoice, text: &str, seed: u64) -> Vec<i16> {
     let say = |clause| voice.say(clause, Manner { speaker: 0, length: 1.0, seed }).expect("it is said");
     let said: Vec<i16> = clauses(text, |_, _| false).iter().flat_map(say).collect();
     resample_whole(&said, voice.rate_hz(), 16_000)
 }
 
+pub(crate) fn kokoro() -> Kokoro {
+    Kokoro::load(&model("kokoro")).expect("the model is whole")
+}
+
+/// 16 kHz of a text by a Kokoro voice, at a speed as a factor of its own.
+pub(crate) fn kokoro_says(model: &Kokoro, voice: &str, text: &str, speed: f32) -> Vec<i16> {
+    let voice = voice_of(voice).expect("it is the name of a voice");
+    let say = |clause| model.say(&voice, clause, speed).expect("it is said");
+    let said: Vec<i16> = clauses(text, |_, _| false).iter().flat_map(say).collect();
+    resample_whole(&said, kokoro::RATE_HZ, 16_000)
+}
+
 /// Sends 16 kHz audio through a codec and returns it as it arrives.
-pub fn through(codec: Codec, pcm: &[i16]) -> Vec<i16> {
+pub(crate) fn through(codec: Codec, pcm: &[i16]) -> Vec<i16> {
     let rate = if codec == Codec::G722 { 16_000 } else { 8000 };
     let pcm = resample_whole(pcm, 16_000, rate);
     let (mut encoder, mut decoder) = (Encoder::new(codec), Decoder::new(codec));
@@ -142,7 +156,7 @@ fn plain(text: &str) -> Vec<String> {
 }
 
 /// Returns the number of words that are missing, added or different, and the number of all words.
-pub fn wrong(said: &str, heard: &str) -> (usize, usize) {
+pub(crate) fn wrong(said: &str, heard: &str) -> (usize, usize) {
     let (said, heard) = (plain(said), plain(heard));
     let mut row: Vec<usize> = (0..=heard.len()).collect();
     for (at, word) in said.iter().enumerate() {
@@ -157,25 +171,34 @@ pub fn wrong(said: &str, heard: &str) -> (usize, usize) {
 }
 
 /// Returns the share of wrong words in percent: `heard` is asked for each text's audio.
-pub fn wrong_pct(texts: &[&str], mut hear: impl FnMut(&str) -> String) -> f64 {
+pub(crate) fn wrong_pct(texts: &[&str], mut hear: impl FnMut(&str) -> String) -> f64 {
     let counts = texts.iter().map(|text| wrong(text, &hear(text)));
     let (wrong, all) = counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     100.0 * wrong as f64 / all as f64
 }
 
 /// Returns the words that are understood; nothing where the model doubts it.
-pub fn text(model: &Whisper, pcm: &[i16], language: &str) -> String {
+pub(crate) fn text(model: &Whisper, pcm: &[i16], language: &str) -> String {
     let heard = model.hear(pcm, Spoken::Known(language), &|| false).expect("nobody cancels it");
     if heard.is_unclear() { String::new() } else { heard.text }
 }
 
+/// Returns a sound file at 16 kHz, decoded by ffmpeg.
+pub(crate) fn decode_file(sound: &Path) -> Vec<i16> {
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args(["-v", "error", "-i"]).arg(sound).args(["-f", "s16le", "-ac", "1", "-ar", "16000", "-"]);
+    let output = ffmpeg.output().expect("ffmpeg is installed");
+    assert!(output.status.success(), "{}", sound.display());
+    output.stdout.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
+}
+
 /// Loads the Piper voice.
-pub fn joe() -> PiperVoice {
+pub(crate) fn joe() -> PiperVoice {
     PiperVoice::load(&model("joe").join(VOICE)).expect("the voice is whole")
 }
 
 /// Returns a folder with copies of a model's files, the one of that name cut to `bytes`.
-pub fn broken(name: &str, file: &str, bytes: usize) -> (PathBuf, impl Drop) {
+pub(crate) fn broken(name: &str, file: &str, bytes: usize) -> (PathBuf, impl Drop) {
     struct Gone(PathBuf);
     impl Drop for Gone {
         fn drop(&mut self) {
@@ -200,5 +223,5 @@ pub fn broken(name: &str, file: &str, bytes: usize) -> (PathBuf, impl Drop) {
 }
 
 fn small(path: &Path) -> bool {
-    path.metadata().is_ok_and(|told| told.len() < 10 << 20)
+    path.metadata().is_ok_and(|metadata| metadata.len() < 10 << 20)
 }

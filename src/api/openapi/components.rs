@@ -26,6 +26,8 @@ const RENAMED: [(&str, &str); 24] = [
     ("ReplayAsked", "ReplayRequest"),
     ("ResponseType2", "ScriptedResponseType"),
     ("ScenariosAsked", "GenerateTestScenariosRequest"),
+    ("TextTurn", "Turn"),
+    ("TextTurnRequest", "TurnSpec"),
     ("ToValidate", "ValidateDefinitionRequest"),
     ("ToolCallAgentMessage", "AgentToolCallMessage"),
     ("ToolWanted", "ToolExpectation"),
@@ -33,8 +35,6 @@ const RENAMED: [(&str, &str); 24] = [
     ("TraitWanted", "TraitReference"),
     ("TranscriptWanted", "TranscriptExpectation"),
     ("ValuesAsked", "GenerateTraitValuesRequest"),
-    ("WhoseKey", "AgentKeyRequest"),
-    ("WhoseKey2", "WebhookKeyRequest"),
     ("WordsAs", "WordsForm"),
     ("Word", "SpokenWord"),
 ];

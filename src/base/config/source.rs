@@ -77,7 +77,8 @@ impl Raw {
     /// Returns the whole numbers of a list, as texts.
     fn numbers(&self) -> Option<Vec<String>> {
         let Raw::Typed { value, .. } = self else { return None };
-        value.as_array()?.iter().map(|item| item.as_integer().map(|number| number.to_string())).collect()
+        let text = |item: &toml::Value| item.as_integer().map(|number| number.to_string());
+        text(value).map(|one| vec![one]).or_else(|| value.as_array()?.iter().map(text).collect())
     }
 
     fn list(&self) -> Option<Vec<String>> {
@@ -96,7 +97,7 @@ struct Found {
 }
 
 /// All values that were given, and every problem found while they were read.
-pub struct Source {
+pub(crate) struct Source {
     file: BTreeMap<String, Found>,
     /// Names of the file's tables, by the table around them.
     tables: BTreeMap<String, BTreeSet<String>>,
@@ -108,7 +109,7 @@ pub struct Source {
 
 impl Source {
     /// Reads the text of a settings file (`path` names it in messages), the environment and the flags (key and text).
-    pub fn new(
+    pub(crate) fn new(
         file: Option<(&Path, &str)>,
         environment: &BTreeMap<String, String>,
         flags: &[(&str, String)],
@@ -153,17 +154,17 @@ impl Source {
     }
 
     /// Removes variables of the environment that are no settings.
-    pub fn pass_over(&mut self, names: &[&str]) {
+    pub(crate) fn pass_over(&mut self, names: &[&str]) {
         names.iter().for_each(|name| drop(self.environment.remove(*name)));
     }
 
     /// Reads a text; an empty one is `None`.
-    pub fn maybe_text(&mut self, key: &str, into: &mut Option<String>) {
+    pub(crate) fn maybe_text(&mut self, key: &str, into: &mut Option<String>) {
         self.read_value(key, "a text", |raw| raw.text().map(|text| Some(text).filter(|text| !text.is_empty())), into);
     }
 
     /// Reads a text that never appears in messages; an empty one is `None`.
-    pub fn secret(&mut self, key: &str, into: &mut Option<super::Secret>) {
+    pub(crate) fn secret(&mut self, key: &str, into: &mut Option<super::Secret>) {
         if let Some(found) = self.find(key) {
             match found.raw.text() {
                 Some(text) => *into = Some(text).filter(|text| !text.is_empty()).map(super::Secret::new),
@@ -173,7 +174,7 @@ impl Source {
     }
 
     /// Reads a list of texts that never appear in messages.
-    pub fn secrets(&mut self, key: &str, into: &mut Vec<super::Secret>) {
+    pub(crate) fn secrets(&mut self, key: &str, into: &mut Vec<super::Secret>) {
         if let Some(found) = self.find(key) {
             match found.raw.list() {
                 Some(texts) => *into = texts.into_iter().map(super::Secret::new).collect(),
@@ -183,12 +184,12 @@ impl Source {
     }
 
     /// Reads true or false, and the usual words for them.
-    pub fn boolean(&mut self, key: &str, into: &mut bool) {
+    pub(crate) fn boolean(&mut self, key: &str, into: &mut bool) {
         self.read_value(key, "true or false", Raw::boolean, into);
     }
 
     /// Reads a whole number in `range`.
-    pub fn whole<T: TryFrom<u64>>(&mut self, key: &str, range: RangeInclusive<u64>, into: &mut T) {
+    pub(crate) fn whole<T: TryFrom<u64>>(&mut self, key: &str, range: RangeInclusive<u64>, into: &mut T) {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
         self.read_value(
             key,
@@ -199,43 +200,49 @@ impl Source {
     }
 
     /// Reads a number in `range`.
-    pub fn number(&mut self, key: &str, range: RangeInclusive<f64>, into: &mut f64) {
+    pub(crate) fn number(&mut self, key: &str, range: RangeInclusive<f64>, into: &mut f64) {
         let allowed = format!("a number from {} to {}", range.start(), range.end());
         self.read_value(key, &allowed, |raw| raw.number().filter(|number| range.contains(number)), into);
     }
 
     /// Reads a number as [`Source::number`] does, where not given is a value too.
-    pub fn maybe_number(&mut self, key: &str, range: RangeInclusive<f64>, into: &mut Option<f64>) {
+    pub(crate) fn maybe_number(&mut self, key: &str, range: RangeInclusive<f64>, into: &mut Option<f64>) {
         let mut value = into.unwrap_or(f64::NAN);
         self.number(key, range, &mut value);
         *into = Some(value).filter(|value| !value.is_nan());
     }
 
     /// Reads a list of texts; in the environment commas separate them.
-    pub fn list(&mut self, key: &str, into: &mut Vec<String>) {
+    pub(crate) fn list(&mut self, key: &str, into: &mut Vec<String>) {
         self.read_value(key, "a list of texts", Raw::list, into);
     }
 
     /// Reads a list as [`Source::list`] does, where not given is a value too.
-    pub fn maybe_list(&mut self, key: &str, into: &mut Option<Vec<String>>) {
+    pub(crate) fn maybe_list(&mut self, key: &str, into: &mut Option<Vec<String>>) {
         self.read_value(key, "a list of texts", |raw| raw.list().map(Some), into);
     }
 
     /// Reads a whole number in `range`, where not given is a value too.
-    pub fn maybe_whole<T: TryFrom<u64>>(&mut self, key: &str, range: RangeInclusive<u64>, into: &mut Option<T>) {
+    pub(crate) fn maybe_whole<T: TryFrom<u64>>(&mut self, key: &str, range: RangeInclusive<u64>, into: &mut Option<T>) {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
         let whole = |raw: &Raw| raw.whole().filter(|n| range.contains(n)).and_then(|n| T::try_from(n).ok());
         self.read_value(key, &allowed, |raw| whole(raw).map(Some), into);
     }
 
     /// Reads a text that `parse` understands; `allowed` describes such texts.
-    pub fn read_parsed<T>(&mut self, key: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>, into: &mut T) {
+    pub(crate) fn read_parsed<T>(&mut self, key: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>, into: &mut T) {
         self.read_value(key, allowed, |raw| parse(raw.text()?.trim()), into);
     }
 
     /// Reads one or several texts that `parse` understands together; `allowed` describes them. Within a text commas
     /// separate them.
-    pub fn parsed_list<T>(&mut self, key: &str, allowed: &str, parse: impl Fn(&[String]) -> Option<T>, into: &mut T) {
+    pub(crate) fn parsed_list<T>(
+        &mut self,
+        key: &str,
+        allowed: &str,
+        parse: impl Fn(&[String]) -> Option<T>,
+        into: &mut T,
+    ) {
         let texts = |raw: &Raw| {
             let list = raw.list().or_else(|| raw.numbers());
             list.or_else(|| Some(raw.text()?.split(',').map(str::to_owned).collect()))
@@ -245,7 +252,7 @@ impl Source {
 
     /// Reads whole numbers in `range` under names that the user chooses, one table level below `prefix`. Only in the
     /// file.
-    pub fn whole_map(&mut self, prefix: &str, range: RangeInclusive<u64>, into: &mut BTreeMap<String, u64>) {
+    pub(crate) fn whole_map(&mut self, prefix: &str, range: RangeInclusive<u64>, into: &mut BTreeMap<String, u64>) {
         for key in self.keys_below(prefix) {
             let mut value = 0;
             self.whole(&key, range.clone(), &mut value);
@@ -254,7 +261,7 @@ impl Source {
     }
 
     /// Reads texts under names that the user chooses, one table level below `prefix`. Only in the file.
-    pub fn text_map(&mut self, prefix: &str, into: &mut BTreeMap<String, String>) {
+    pub(crate) fn text_map(&mut self, prefix: &str, into: &mut BTreeMap<String, String>) {
         for key in self.keys_below(prefix) {
             let mut value = None;
             self.maybe_text(&key, &mut value);
@@ -263,7 +270,7 @@ impl Source {
     }
 
     /// Reads everything below `prefix` as a table of JSON, tables in it included. Only in the file.
-    pub fn table(&mut self, prefix: &str) -> serde_json::Map<String, serde_json::Value> {
+    pub(crate) fn table(&mut self, prefix: &str) -> serde_json::Map<String, serde_json::Value> {
         let mut table = serde_json::Map::new();
         for key in self.keys_below(prefix) {
             let Some(found) = self.find(&key) else { continue };
@@ -287,7 +294,7 @@ impl Source {
     /// Returns the names that the user chose for tables below `prefix`.
     ///
     /// They come from the file, and from variables of the environment that end in the name of one of their `fields`.
-    pub fn names_below(&self, prefix: &str, fields: &[&str]) -> Vec<String> {
+    pub(crate) fn names_below(&self, prefix: &str, fields: &[&str]) -> Vec<String> {
         let mut names: Vec<String> = self.tables.get(prefix).into_iter().flatten().cloned().collect();
         let start = format!("{}_", environment_name(prefix));
         for rest in self.environment.keys().filter_map(|name| name.strip_prefix(&start)) {
@@ -302,7 +309,7 @@ impl Source {
     }
 
     /// True if a value of this key was refused.
-    pub fn has_problem_of(&self, key: &str) -> bool {
+    pub(crate) fn has_problem_of(&self, key: &str) -> bool {
         self.problems.iter().any(|problem| problem.contains(&format!("{key} ")))
     }
 
@@ -312,7 +319,7 @@ impl Source {
     }
 
     /// Adds a problem that concerns several values together.
-    pub fn refuse(&mut self, problem: String) {
+    pub(crate) fn refuse(&mut self, problem: String) {
         self.problems.push(problem);
     }
 
@@ -345,7 +352,7 @@ impl Source {
     ///
     /// The returned texts are warnings about variables of the environment, which others may have set. A cluster that
     /// announces a service called ringer does that.
-    pub fn finish(mut self) -> Result<Vec<String>, ConfigError> {
+    pub(crate) fn finish(mut self) -> Result<Vec<String>, ConfigError> {
         for (key, found) in &self.file {
             let near = nearest(key, self.asked.iter().map(String::as_str));
             self.problems.push(format!("{}: unknown setting {key}{near}", found.place));

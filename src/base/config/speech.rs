@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::Secret;
 use super::source::Source;
+use super::{Config, Secret, variable};
 
 /// Place where speech is synthesized or recognized.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -21,6 +21,8 @@ pub enum Place {
     Whisper,
     /// This process: by Piper voices; languages without a voice are spoken as by `embedded`.
     Piper,
+    /// This process: by Kokoro voices; languages without a voice are spoken as by `auto`.
+    Kokoro,
     /// A server, by HTTP requests.
     Http,
     /// A server, by WebSockets.
@@ -39,7 +41,11 @@ impl Place {
     }
 
     fn of_synthesizer(name: &str) -> Option<Place> {
-        if name == "piper" { Some(Place::Piper) } else { Place::by_name(name) }
+        match name {
+            "piper" => Some(Place::Piper),
+            "kokoro" => Some(Place::Kokoro),
+            _ => Place::by_name(name),
+        }
     }
 
     fn of_recognizer(name: &str) -> Option<Place> {
@@ -55,21 +61,52 @@ impl Place {
 /// Settings of the section `[speech]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SpeechFiles {
-    /// Folder of neural models, a folder each. Not given: `models` in the data folder.
-    pub models: Option<PathBuf>,
+    /// Folders of neural models, a folder each. Not given: `models` in the data folder, then the folder that all
+    /// of this user's commands share.
+    pub models: Option<Vec<PathBuf>>,
 }
 
 impl SpeechFiles {
     pub(super) fn take(&mut self, from: &mut Source) {
-        let folder = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
-        from.read_parsed("speech.models", "a folder", folder, &mut self.models);
+        let folders = |texts: &[String]| {
+            let folders: Vec<PathBuf> = texts.iter().flat_map(std::env::split_paths).collect();
+            (!folders.is_empty() && folders.iter().all(|folder| !folder.as_os_str().is_empty()))
+                .then_some(Some(folders))
+        };
+        from.parsed_list("speech.models", "a folder, or several with ':' between them", folders, &mut self.models);
     }
+}
+
+impl Config {
+    /// Returns the folders of neural models, in the order in which they are looked at: `speech.models` alone
+    /// where it is set, else `models` in the data folder and [`shared_models`].
+    pub fn models(&self) -> Vec<PathBuf> {
+        match &self.speech.models {
+            Some(places) => places.clone(),
+            None => [self.data.join("models")].into_iter().chain(shared_models()).collect(),
+        }
+    }
+
+    /// Returns the folder that models are added to.
+    pub fn models_home(&self) -> PathBuf {
+        let own = || shared_models().unwrap_or_else(|| self.data.join("models"));
+        self.speech.models.as_ref().and_then(|places| places.first().cloned()).unwrap_or_else(own)
+    }
+}
+
+/// Returns the folder of this user's neural models, which all commands share: `ringer/models` in `XDG_DATA_HOME`, or in
+/// `~/.local/share` (XDG Base Directory Specification 0.8). `None` where neither is known.
+pub fn shared_models() -> Option<PathBuf> {
+    // A relative path is to be ignored.
+    let named = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")))?;
+    Some(data.join("ringer/models"))
 }
 
 /// Settings of the section `[synthesizer]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Synthesizer {
-    /// Kind: `auto`, `embedded`, `piper`, `http` (`POST {base_url}/audio/speech`) or `websocket`.
+    /// Kind: `auto`, `embedded`, `piper`, `kokoro`, `http` (`POST {base_url}/audio/speech`) or `websocket`.
     pub kind: Place,
     /// Address of the server, for example `https://host/v1` or `wss://host/speak`.
     pub base_url: Option<String>,
@@ -145,7 +182,7 @@ impl Synthesizer {
     pub(super) fn read(&mut self, from: &mut Source) {
         from.read_parsed(
             "synthesizer.kind",
-            "one of auto, embedded, piper, http, websocket",
+            "one of auto, embedded, piper, kokoro, http, websocket",
             Place::of_synthesizer,
             &mut self.kind,
         );
@@ -186,7 +223,7 @@ impl Recognizer {
 /// Checks that a server has an address of its kind. The address may hold a password and is not repeated in the message.
 fn check(part: &str, kind: Place, base_url: Option<&str>, from: &mut Source) {
     let schemes = match kind {
-        Place::Auto | Place::Embedded | Place::Whisper | Place::Piper => return,
+        Place::Auto | Place::Embedded | Place::Whisper | Place::Piper | Place::Kokoro => return,
         Place::Http => ["http://", "https://"],
         Place::Websocket => ["ws://", "wss://"],
     };

@@ -405,13 +405,13 @@ fn servers_of_speech_have_addresses_of_their_kind_and_keys_that_never_show() {
     assert!(!shown.contains("sesame"));
 
     let refused = |file: &str, part: &str| {
-        let told = read_config(file, &[], &[]).expect_err(part);
-        assert!(told.contains(part), "{told}");
+        let problems = read_config(file, &[], &[]).expect_err(part);
+        assert!(problems.contains(part), "{problems}");
     };
     refused("recognizer.kind = 'http'", "recognizer.base_url must begin with https:// or http://");
     refused("[recognizer]\nkind = 'websocket'\nbase_url = 'http://x'", "must begin with wss:// or ws://");
     refused("[synthesizer]\nkind = 'http'\nbase_url = 'http://x'", "synthesizer.voice is missing");
-    refused("[synthesizer]\nkind = 'cloud'", "one of auto, embedded, piper, http, websocket");
+    refused("[synthesizer]\nkind = 'cloud'", "one of auto, embedded, piper, kokoro, http, websocket");
     refused("[recognizer]\nkind = 'piper'", "one of auto, embedded, whisper, http, websocket");
     refused("[synthesizer]\nkind = 'whisper'", "one of auto, embedded, piper");
 }
@@ -437,4 +437,37 @@ fn sip_is_heard_over_three_transports() {
     let config =
         read_config("[tls]\ninsecure_hosts = ['lab.example:5061', '[::1]:5061']", &[], &[]).expect("both are exact");
     assert_eq!(config.tls.insecure_hosts, ["lab.example:5061", "[::1]:5061"]);
+}
+
+#[test]
+fn further_models_have_an_address_and_a_default() {
+    let default = "[language_model]\nbase_url = 'http://127.0.0.1:1'\nmodel = 'm1'\n";
+    let careful = "[language_models.careful]\nbase_url = 'http://127.0.0.1:2'\nmodel = 'm2'\n";
+    let config = read_config(&format!("{default}{careful}"), &[], &[]).expect("both are allowed");
+    assert_eq!(config.language_models["careful"].model.as_deref(), Some("m2"));
+    let limits = "usd_per_million_input_tokens = 0.5\nusd_per_million_output_tokens = 2\nmax_usd_per_day = 5\n";
+    let config = read_config(&format!("{default}{limits}max_per_minute = 60"), &[], &[]).expect("all are allowed");
+    let model = config.language_model;
+    assert_eq!((model.usd_per_million_input_tokens, model.usd_per_million_output_tokens), (Some(0.5), Some(2.0)));
+    assert_eq!((model.max_usd_per_day, model.max_per_minute), (Some(5.0), Some(60)));
+    for (text, expect) in [
+        (careful.to_owned(), "language_models.careful needs a default: language_model.base_url is not set"),
+        (format!("{default}[language_models.x]\nmodel = 'm'"), "language_models.x.base_url is missing"),
+        ("[audio_models.x]\nmodell = 'm'".to_owned(), "unknown setting audio_models.x.modell"),
+        (
+            format!("{default}max_usd_per_day = 5\nusd_per_million_input_tokens = 1"),
+            "language_model.usd_per_million_output_tokens is missing: language_model.max_usd_per_day is set",
+        ),
+        (
+            format!("{default}{careful}max_usd_per_day = 5\nusd_per_million_output_tokens = 1"),
+            "language_models.careful.usd_per_million_input_tokens is missing: language_models.careful.max_usd_per_day is set",
+        ),
+        (
+            format!("{default}max_per_minute = 0"),
+            "language_model.max_per_minute = 0 is not allowed: it must be a whole number from 1 to 100000",
+        ),
+    ] {
+        let error = read_config(&text, &[], &[]).expect_err("it is refused").to_string();
+        assert!(error.contains(expect), "{error}");
+    }
 }

@@ -24,9 +24,22 @@ impl Text {
     }
 }
 
-/// Settings of `[sms]`: a carrier that takes messages by HTTP. Off without `send_url`.
+/// Way of text messages.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SmsCarrier {
+    /// A carrier that takes them by HTTP.
+    #[default]
+    Http,
+    /// The trunk that owns the number, by SIP (RFC 3428).
+    Sip,
+}
+
+/// Settings of `[sms]`: the carrier of text messages. One by HTTP is off without `send_url`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sms {
+    /// Way of the messages: `http` or `sip`.
+    pub carrier: SmsCarrier,
     /// URL that messages are sent to; it may hold a key.
     pub send_url: Option<Secret>,
     /// Method of the request: GET, POST, PUT or PATCH.
@@ -52,6 +65,7 @@ impl Default for Sms {
     fn default() -> Sms {
         let body = r#"{"from":"{{from}}","to":"{{to}}","text":"{{text}}","message_id":"{{message_id}}"}"#;
         Sms {
+            carrier: SmsCarrier::Http,
             send_url: None,
             send_method: "POST".to_owned(),
             send_headers: BTreeMap::new(),
@@ -66,6 +80,12 @@ impl Default for Sms {
 
 impl Sms {
     pub(super) fn read(&mut self, from: &mut Source) {
+        let carrier = |text: &str| match text {
+            "http" => Some(SmsCarrier::Http),
+            "sip" => Some(SmsCarrier::Sip),
+            _ => None,
+        };
+        from.read_parsed("sms.carrier", "http or sip", carrier, &mut self.carrier);
         from.secret("sms.send_url", &mut self.send_url);
         let method = |text: &str| {
             let upper = text.to_ascii_uppercase();
@@ -85,6 +105,11 @@ impl Sms {
         }
         from.secret("sms.inbound_token", &mut self.inbound_token);
         from.whole("sms.group_seconds", 0..=GROUP_MOST_S, &mut self.group_seconds);
+    }
+
+    /// True if text messages are taken from the carrier.
+    pub fn takes(&self) -> bool {
+        self.carrier == SmsCarrier::Sip || self.inbound_token.is_some()
     }
 
     /// Returns the carrier's name of a field of delivered messages.

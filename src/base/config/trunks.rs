@@ -1,5 +1,4 @@
-//! `[sip.trunks.NAME]` and `[limits.organizations.NAME]`: providers that carry calls to telephone numbers, and limits
-//! of dialled numbers.
+//! `[sip.trunks.NAME]`: providers that carry calls to telephone numbers, and limits of dialled numbers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,18 +16,17 @@ use super::{Secret, Source};
 
 /// Section of the trunks.
 const TRUNKS: &str = "sip.trunks";
-/// Section of the limits of organizations.
-const ORGANIZATIONS: &str = "limits.organizations";
 /// Codecs that a trunk is offered, in order.
 const CODECS: [Codec; 4] = [Codec::Pcmu, Codec::Pcma, Codec::G722, Codec::Opus];
 /// Most characters of a trunk's name, which is a label of metrics.
 const NAME_CHARS: usize = 64;
 /// Most characters of a display name.
 const DISPLAY_CHARS: usize = 100;
-/// Fields of both sections.
-const LIMITS: [&str; 5] = ["allowed_prefixes", "denied_prefixes", "max_calls", "max_cps", "max_minutes_per_day"];
+/// Fields of the limits of dialled numbers.
+pub(super) const DIAL_FIELDS: [&str; 5] =
+    ["allowed_prefixes", "denied_prefixes", "max_calls", "max_cps", "max_minutes_per_day"];
 /// Further fields of a trunk.
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 17] = [
     "host",
     "port",
     "transport",
@@ -44,6 +42,7 @@ const FIELDS: [&str; 16] = [
     "codecs",
     "srtp",
     "numbers",
+    "carries",
     "default",
 ];
 
@@ -82,6 +81,8 @@ pub struct Trunk {
     pub srtp: Encryption,
     /// Numbers of the trunk in E.164, from which and to which calls are made.
     pub numbers: Vec<String>,
+    /// Beginnings of further numbers of the trunk, as `+1415555`: an organization calls from one once it has added it.
+    pub carries: Vec<String>,
     /// True for the trunk of calls whose caller has no number of any trunk.
     pub default: bool,
     /// Limits of dialled numbers. Without `allowed_prefixes` the trunk dials nothing.
@@ -170,6 +171,7 @@ impl Trunk {
             codecs: CODECS.to_vec(),
             srtp,
             numbers: Vec::new(),
+            carries: Vec::new(),
             default: false,
             limits: DialLimits::default(),
         }
@@ -194,6 +196,11 @@ impl Trunk {
 
     fn place(&self) -> HostPort {
         HostPort { host: self.host.clone(), port: self.port }
+    }
+
+    /// True if a number is listed as one of the trunk's.
+    pub fn lists(&self, number: &str) -> bool {
+        self.numbers.iter().any(|own| own == number)
     }
 
     /// Returns the host of the caller's address.
@@ -230,6 +237,8 @@ impl Trunk {
         read_codecs(&key("codecs"), &mut trunk.codecs, from);
         from.read_parsed(&key("srtp"), Encryption::WORDS, Encryption::parse, &mut trunk.srtp);
         read_all(&key("numbers"), "a number in E.164, like +14155550100", e164, &mut trunk.numbers, from);
+        let beginning = "the beginning of a number in E.164, like +1415555";
+        read_all(&key("carries"), beginning, carried_prefix, &mut trunk.carries, from);
         from.boolean(&key("default"), &mut trunk.default);
         trunk.limits = DialLimits::from_settings(&format!("{TRUNKS}.{name}"), from);
         for (is_missing, needed, by) in [
@@ -246,7 +255,7 @@ impl Trunk {
 }
 
 impl DialLimits {
-    fn from_settings(section: &str, from: &mut Source) -> DialLimits {
+    pub(super) fn from_settings(section: &str, from: &mut Source) -> DialLimits {
         let mut limits = DialLimits::default();
         let key = |field: &str| format!("{section}.{field}");
         let allowed = "the beginning of a number in E.164, like +49";
@@ -266,7 +275,7 @@ impl DialLimits {
 pub(super) fn read_trunks(from: &mut Source, srtp: Encryption) -> BTreeMap<String, Trunk> {
     let mut trunks = BTreeMap::new();
     let mut variables = BTreeMap::<String, String>::new();
-    for name in from.names_below(TRUNKS, &[&FIELDS[..], &LIMITS[..]].concat()) {
+    for name in from.names_below(TRUNKS, &[&FIELDS[..], &DIAL_FIELDS[..]].concat()) {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(fits) {
             let allowed = "letters, digits, - and _, at most 64 of them";
@@ -280,8 +289,14 @@ pub(super) fn read_trunks(from: &mut Source, srtp: Encryption) -> BTreeMap<Strin
         trunks.insert(name, trunk);
     }
     let mut owners = BTreeMap::<&str, &str>::new();
+    let mut beginnings = BTreeMap::<&str, &str>::new();
     let mut default = None::<&str>;
     for (name, trunk) in &trunks {
+        for prefix in &trunk.carries {
+            if let Some(other) = beginnings.insert(prefix, name) {
+                from.refuse(format!("{TRUNKS}.{name}.carries: {prefix} is in {TRUNKS}.{other}.carries already"));
+            }
+        }
         for number in &trunk.numbers {
             if let Some(other) = owners.insert(number, name) {
                 from.refuse(format!("{TRUNKS}.{name}.numbers: {number} is in {TRUNKS}.{other}.numbers already"));
@@ -295,22 +310,32 @@ pub(super) fn read_trunks(from: &mut Source, srtp: Encryption) -> BTreeMap<Strin
     trunks
 }
 
-/// Reads the limits of organizations.
-pub(super) fn read_organizations(from: &mut Source) -> BTreeMap<String, DialLimits> {
-    let names = from.names_below(ORGANIZATIONS, &LIMITS);
-    let limits = |name: String| {
-        let limits = DialLimits::from_settings(&format!("{ORGANIZATIONS}.{name}"), from);
-        (name, limits)
+/// Returns the trunk that carries a number, with its name: the one that lists it, else the one with the longest
+/// beginning of it.
+pub fn carrier<'t>(trunks: &'t BTreeMap<String, Trunk>, number: &str) -> Option<(&'t str, &'t Trunk)> {
+    let named = |(name, trunk): (&'t String, &'t Trunk)| (name.as_str(), trunk);
+    if let Some(found) = trunks.iter().find(|(_, trunk)| trunk.lists(number)) {
+        return Some(named(found));
+    }
+    let length = |trunk: &Trunk| {
+        let fits = trunk.carries.iter().filter(|prefix| number.starts_with(prefix.as_str()));
+        fits.map(String::len).max()
     };
-    names.into_iter().map(limits).collect()
+    let carrying = trunks.iter().filter_map(|found| Some((length(found.1)?, found)));
+    carrying.max_by_key(|(length, _)| *length).map(|(_, found)| named(found))
+}
+
+/// Reads a beginning of numbers. A lone `+` is every number, which no trunk has.
+fn carried_prefix(text: &str) -> Option<String> {
+    e164_prefix(text).filter(|prefix| prefix.len() > 1)
 }
 
 /// Returns warnings about trunks that are set up but dial nothing.
 pub(super) fn silent_trunks(trunks: &BTreeMap<String, Trunk>) -> Vec<String> {
     let dials = |trunk: &Trunk| trunk.limits.allowed_prefixes.as_ref().is_some_and(|prefixes| !prefixes.is_empty());
     let silent = trunks.iter().filter(|(_, trunk)| !dials(trunk));
-    let told = |name: &String| format!("{TRUNKS}.{name}.allowed_prefixes is empty: the trunk dials no number");
-    silent.map(|(name, _)| told(name)).collect()
+    let describe = |name: &String| format!("{TRUNKS}.{name}.allowed_prefixes is empty: the trunk dials no number");
+    silent.map(|(name, _)| describe(name)).collect()
 }
 
 /// Description of a valid host, for messages.

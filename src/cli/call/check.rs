@@ -6,10 +6,12 @@ use ringer_media::seed::Seed;
 use serde_json::json;
 use url::Url;
 
-use super::{Args, Equipment, Out, Signals, enter, hint, is_socket, local_address, pipeline, room};
+use super::{
+    Args, Destination, Equipment, Out, Signals, enter, hint, is_socket, local_address, pipeline, platform, room,
+};
 use crate::cli::{BAD_USAGE, UNREACHABLE, fail};
 use crate::clock::{Clock, random_seed};
-use crate::engine::line_check::{self, Checked, Line, RINGING_MS, STEPS};
+use crate::engine::line_check::{self, Checked, Line, RINGING_MS, Reach, STEPS};
 use crate::transport::sip::address::Address;
 
 /// Checks the line, and returns the exit code.
@@ -18,14 +20,16 @@ pub(super) async fn run(args: &Args, out: &Out) -> ExitCode {
         fail("--dialect is for ws:// and wss:// addresses");
         return ExitCode::from(BAD_USAGE);
     }
-    let line = match line(&args.to).and_then(|line| args.rooms.check(room(&args.to).is_some()).map(|()| line)) {
+    let checked = args.rooms.check(room(&args.to).is_some());
+    let checked = checked.and_then(|()| args.platforms.check(platform(&args.to).is_some()));
+    let line = match checked.and_then(|()| line(&args.to)) {
         Ok(line) => line,
         Err(why) => {
             fail(why);
             return ExitCode::from(BAD_USAGE);
         }
     };
-    match check(args, &line).await {
+    match check(args, line).await {
         Ok(mut checked) => {
             add_hint(&mut checked, &args.to).await;
             show(&checked, args, out);
@@ -39,16 +43,19 @@ pub(super) async fn run(args: &Args, out: &Out) -> ExitCode {
     }
 }
 
-/// Returns the address as a line that can be checked.
-fn line(to: &str) -> Result<Line, String> {
+/// Returns the address as a line that can be checked; `None` where an adapter knows the server.
+fn line(to: &str) -> Result<Option<Line>, String> {
+    if platform(to).is_some() {
+        return Ok(None);
+    }
     let server = if is_socket(to) { Some(to) } else { pipeline(to).or_else(|| room(to)) };
     match server {
-        Some(server) => Url::parse(server).map(Line::Server).map_err(|error| error.to_string()),
-        None => Address::parse(to).map(|address| Line::Sip(Box::new(address))).map_err(|fault| fault.to_string()),
+        Some(server) => Url::parse(server).map(Line::Server).map(Some).map_err(|error| error.to_string()),
+        None => Address::parse(to).map(|address| Some(Line::Sip(Box::new(address)))).map_err(|fault| fault.to_string()),
     }
 }
 
-async fn check(args: &Args, line: &Line) -> Result<Checked, String> {
+async fn check(args: &Args, line: Option<Line>) -> Result<Checked, String> {
     let mut stop = Signals::new()?;
     let (target, new_room) = args.way_into_room()?;
     // Without an address of the other side any local one does: the first step then says what is wrong.
@@ -64,7 +71,14 @@ async fn check(args: &Args, line: &Line) -> Result<Checked, String> {
     let checking = async {
         let mut placement = enter(args, &equipment, seed, None, target, new_room.as_ref()).await?;
         placement.spec.limits.ringing_ms = RINGING_MS;
-        Ok(line_check::check(&engine, &Clock::Real, line, placement).await)
+        let line = match (line, &placement.destination) {
+            (Some(line), _) => line,
+            (None, Destination::WebSocket(dial)) => {
+                Line::Server(Url::parse(&dial.url).map_err(|error| error.to_string())?)
+            }
+            (None, _) => return Err("the address has no server".to_owned()),
+        };
+        Ok(line_check::check(&engine, &Clock::Real, &line, &Reach::default(), placement).await.0)
     };
     let checked = tokio::select! {
         checked = checking => checked,

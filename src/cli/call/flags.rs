@@ -1,5 +1,6 @@
 //! Values of the flags of a call, and their limits.
 
+use super::platform::{check_address, platform};
 use crate::transport::sip::address::Address;
 use crate::transport::websocket::Kind;
 
@@ -48,30 +49,33 @@ pub struct Noise {
 }
 
 /// True for the address of a WebSocket.
-pub fn is_socket(text: &str) -> bool {
+pub(crate) fn is_socket(text: &str) -> bool {
     let is = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     is("ws://") || is("wss://")
 }
 
 /// Returns the base address behind `pipeline:`; `None` for another address.
-pub fn pipeline(text: &str) -> Option<&str> {
+pub(crate) fn pipeline(text: &str) -> Option<&str> {
     let (scheme, base) = text.split_once(':')?;
     scheme.eq_ignore_ascii_case("pipeline").then_some(base)
 }
 
 /// Returns the address of the room server behind `room:`; `None` for another address.
-pub fn room(text: &str) -> Option<&str> {
+pub(crate) fn room(text: &str) -> Option<&str> {
     let (scheme, server) = text.split_once(':')?;
     scheme.eq_ignore_ascii_case("room").then_some(server)
 }
 
-/// Reads an address that can be called: one of [`line_address`], or of a media room.
-pub fn address(text: &str) -> Result<String, String> {
+/// Reads an address that can be called: one of [`line_address`], of a media room, or of an agent on a platform.
+pub(crate) fn address(text: &str) -> Result<String, String> {
     if let Some((scheme @ ("http" | "https"), place)) = text.split_once("://") {
         let socket = if scheme == "http" { "ws" } else { "wss" };
         return Err(format!(
             "calls are not made to {scheme}:// alone: {socket}://{place} is a WebSocket, pipeline:{text} a voice pipeline"
         ));
+    }
+    if let Some((platform, agent)) = platform(text) {
+        return check_address(&platform, agent).map(|()| text.to_owned());
     }
     let Some(server) = room(text) else { return line_address(text) };
     match url::Url::parse(server) {
@@ -81,7 +85,7 @@ pub fn address(text: &str) -> Result<String, String> {
 }
 
 /// Reads an address that needs nothing beside it: of SIP, of a WebSocket, or of a voice pipeline.
-pub fn line_address(text: &str) -> Result<String, String> {
+pub(crate) fn line_address(text: &str) -> Result<String, String> {
     if let Some(base) = pipeline(text) {
         return match url::Url::parse(base) {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
@@ -99,13 +103,13 @@ pub fn line_address(text: &str) -> Result<String, String> {
 }
 
 /// Reads the name of a dialect of WebSockets.
-pub fn dialect(text: &str) -> Result<Kind, String> {
+pub(crate) fn dialect(text: &str) -> Result<Kind, String> {
     let names = || Kind::DIALECTS.map(Kind::name).join(", ");
     Kind::from_name(text).ok_or_else(|| format!("it must be one of {}", names()))
 }
 
 /// Returns an address that can be called.
-pub fn sip_address(text: &str) -> Result<String, String> {
+pub(crate) fn sip_address(text: &str) -> Result<String, String> {
     let address = Address::parse(text).map_err(|fault| fault.to_string())?;
     address.check_spoken().map(|()| text.to_owned()).map_err(|fault| fault.to_string())
 }
@@ -114,7 +118,7 @@ pub fn sip_address(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// The name is unknown, or the volume is not a number from 0 to 1.
-pub fn noise(text: &str) -> Result<Noise, String> {
+pub(crate) fn noise(text: &str) -> Result<Noise, String> {
     let (kind, volume) = text.split_once(':').map_or((text, None), |(kind, volume)| (kind, Some(volume)));
     if !NOISES.contains(&kind) {
         return Err(format!("the noise must be one of {}", NOISES.join(", ")));
@@ -130,7 +134,7 @@ pub fn noise(text: &str) -> Result<Noise, String> {
 ///
 /// # Errors
 /// The text is empty or holds other characters.
-pub fn digits(text: &str) -> Result<String, String> {
+pub(crate) fn digits(text: &str) -> Result<String, String> {
     let known = |digit: char| digit.is_ascii_digit() || "*#ABCDabcd,".contains(digit);
     match text.chars().all(known) {
         true if !text.is_empty() => Ok(text.to_ascii_uppercase()),
@@ -139,7 +143,7 @@ pub fn digits(text: &str) -> Result<String, String> {
 }
 
 /// Parses `NAME:VALUE`, the name a token (RFC 3261 25.1) that the call does not write itself.
-pub fn header(text: &str) -> Result<(String, String), String> {
+pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     let token = |c: char| c.is_ascii_alphanumeric() || "-.!%*_+`'~".contains(c);
     let (name, value) = text.split_once(':').ok_or("a header is written NAME:VALUE")?;
     if name.is_empty() || !name.chars().all(token) {
@@ -163,7 +167,13 @@ mod tests {
         for good in ["ws://h", "WSS://h:1/a?b=c", "ws://[::1]:8080/", "sip:a@h"] {
             assert_eq!(address(good), Ok(good.to_owned()));
         }
+        for good in ["p3:a", "P11:agent 1/2", "p4:desk"] {
+            assert_eq!(address(good), Ok(good.to_owned()));
+        }
         for (bad, part) in [
+            ("p2:a", "p3: to p11:"),
+            ("p04:a", "p3: to p11:"),
+            ("p4:", "p4: needs the id of the agent"),
             ("ws://", "no URL"),
             ("wss://h:port", "no URL"),
             ("http://h", "ws://h is a WebSocket, pipeline:http://h a voice pipeline"),

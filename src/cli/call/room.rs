@@ -165,7 +165,7 @@ impl RoomFlags {
             Ok(Way::Token(_)) => Credentials::Token,
             Err(_) => Credentials::Unknown,
         };
-        RoomTerms { agent_name: self.agent_name.clone().unwrap_or_default(), credentials }
+        RoomTerms { agent_name: self.agent_name.clone().unwrap_or_default(), credentials, ..RoomTerms::default() }
     }
 
     /// Returns the way that the credentials give.
@@ -278,11 +278,11 @@ mod tests {
     #[test]
     fn flags_without_effect_are_refused() {
         let named = |given: RoomFlags| RoomFlags { room: Some("r".into()), ..given };
-        let told = |given: RoomFlags| RoomFlags { metadata: Some(Map::new()), ..given };
+        let with_metadata = |given: RoomFlags| RoomFlags { metadata: Some(Map::new()), ..given };
         for (given, in_room, expect) in [
             (flags("k", "s", ""), false, None),
             (named(flags("k", "s", "")), false, Some("--room is for room: addresses")),
-            (told(flags("", "", "")), false, Some("--metadata is for room: addresses")),
+            (with_metadata(flags("", "", "")), false, Some("--metadata is for room: addresses")),
             (named(flags("k", "s", "")), true, None),
             (named(flags("", "", "t")), true, Some("--room needs the API key")),
             (flags("", "", "t"), true, None),

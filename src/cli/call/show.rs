@@ -13,10 +13,10 @@ use crate::engine::{CallReport, TimelineEntry};
 use crate::judge::{self, Facts};
 
 /// Name of the caller in printed lines.
-pub const CALLER: &str = "caller";
+pub(crate) const CALLER: &str = "caller";
 
 /// Prints a call as it happens.
-pub struct Show<'a> {
+pub(crate) struct Show<'a> {
     /// Output that the call is printed to.
     pub out: &'a Out,
     /// Lines for a person; `None`: there are none.
@@ -26,7 +26,7 @@ pub struct Show<'a> {
 }
 
 /// Outcome of a call, as it is printed.
-pub struct Outcome<'a> {
+pub(crate) struct Outcome<'a> {
     /// Seed that all random draws followed from.
     pub seed: u64,
     /// Digits before the conversation.
@@ -43,7 +43,7 @@ pub struct Outcome<'a> {
 
 impl Show<'_> {
     /// Prints the address that is called, and the seed that makes the same call again.
-    pub fn show_address(&self, to: &str, seed: u64) {
+    pub(crate) fn show_address(&self, to: &str, seed: u64) {
         match self.json {
             true => self.out.line(json!({ "event": "calling", "to": to, "seed": seed })),
             false => self.out.line(format_args!("calling {to} (seed {seed})")),
@@ -51,7 +51,7 @@ impl Show<'_> {
     }
 
     /// Prints an event as it happens.
-    pub fn event(&mut self, entry: &TimelineEntry) {
+    pub(crate) fn event(&mut self, entry: &TimelineEntry) {
         let line = self.lines.as_mut().and_then(|lines| lines.line(entry));
         if !self.json {
             return line.into_iter().for_each(|line| self.out.line(line));
@@ -64,7 +64,7 @@ impl Show<'_> {
     }
 
     /// Prints the end. A failure is not among the lines for a person: it is told on standard error.
-    pub fn over(&self, outcome: &Outcome) {
+    pub(crate) fn over(&self, outcome: &Outcome) {
         if self.json {
             return self.out.line(as_json(outcome));
         }

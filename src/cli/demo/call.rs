@@ -17,7 +17,7 @@ use crate::judge;
 use crate::model::time::Timestamp;
 
 /// A call that is over.
-pub struct Call {
+pub(crate) struct Call {
     /// Name of the caller.
     pub name: &'static str,
     /// Behaviour that the call is to show.
@@ -37,7 +37,7 @@ pub struct Call {
 impl Call {
     /// Returns a call of which nothing is known.
     #[cfg(test)]
-    pub fn empty(name: &'static str) -> Call {
+    pub(super) fn empty(name: &'static str) -> Call {
         Call {
             name,
             shows: Shows::Script,
@@ -50,7 +50,7 @@ impl Call {
     }
 
     /// Follows the result's events to their end, each turn told by `tell`, and fetches what is left.
-    pub async fn follow(
+    pub(crate) async fn follow(
         api: &Api,
         (name, shows): (&'static str, Shows),
         result_id: &str,
@@ -99,17 +99,17 @@ impl Call {
     }
 
     /// Returns the status of the result.
-    pub fn status(&self) -> &str {
+    pub(crate) fn status(&self) -> &str {
         self.result["status"].as_str().unwrap_or("unknown")
     }
 
     /// Returns the events of this name.
-    pub fn events_named<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
+    pub(crate) fn events_named<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
         self.timeline.iter().filter(move |entry| entry.name() == event)
     }
 
     /// Returns the spans in which the caller spoke, in samples.
-    pub fn own_speech(&self) -> Vec<Span> {
+    pub(crate) fn own_speech(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         let mut from = None;
         for entry in &self.timeline {
@@ -122,25 +122,25 @@ impl Call {
         spans
     }
 
-    /// Returns the ends of the caller's words and keys, in ascending order, in milliseconds from connect.
-    pub fn own_ends_ms(&self) -> Vec<f64> {
-        let keys = self.timeline.iter().filter_map(|entry| match entry.reading() {
+    /// Returns the ends of the caller's words and digits, in ascending order, in milliseconds from connect.
+    pub(crate) fn own_ends_ms(&self) -> Vec<f64> {
+        let digits = self.timeline.iter().filter_map(|entry| match entry.reading() {
             EventKind::DtmfSent { duration_ms, .. } => Some(entry.offset_ms() + f64::from(*duration_ms)),
             _ => None,
         });
         let mut ends: Vec<f64> =
-            self.own_speech().iter().map(|span| span.to as f64 / PER_MS as f64).chain(keys).collect();
+            self.own_speech().iter().map(|span| span.to as f64 / PER_MS as f64).chain(digits).collect();
         ends.sort_by(f64::total_cmp);
         ends
     }
 
     /// Returns the time of connection, in milliseconds since 1970.
-    pub fn connected_ms(&self) -> Option<f64> {
+    pub(crate) fn connected_ms(&self) -> Option<f64> {
         Some(Timestamp::parse(self.result["start_time"].as_str()?)?.0 as f64)
     }
 
-    /// Returns the keys that the caller pressed, in order.
-    pub fn keys(&self) -> String {
+    /// Returns the digits that the caller pressed, in order.
+    pub(crate) fn digits(&self) -> String {
         let digit = |entry: &TimelineEntry| match entry.reading() {
             EventKind::DtmfSent { digit, .. } => Some(*digit),
             _ => None,
@@ -149,13 +149,13 @@ impl Call {
     }
 
     /// Returns the latency of each of the agent's turns, in milliseconds.
-    pub fn latencies_ms(&self) -> Vec<f64> {
+    pub(crate) fn latencies_ms(&self) -> Vec<f64> {
         let seconds = self.result["latency"].as_array();
         seconds.map_or_else(Vec::new, |all| all.iter().filter_map(Value::as_f64).map(|s| s * 1000.0).collect())
     }
 
     /// Returns the times until a side that was interrupted fell silent, in milliseconds; `by` interrupted.
-    pub fn stops_ms(&self, cutting: Side) -> Vec<i64> {
+    pub(crate) fn stops_ms(&self, cutting: Side) -> Vec<i64> {
         let stop = |entry: &TimelineEntry| match entry.reading() {
             EventKind::BargeIn { by, stop_ms, .. } if *by == cutting => stop_ms.map(i64::from),
             _ => None,

@@ -22,7 +22,7 @@ const LEAST_SPEECH: i64 = 16_000;
 
 /// Claim that is checked, with the figure found.
 #[derive(Clone, Debug, Serialize)]
-pub struct Check {
+pub(crate) struct Check {
     /// Name of the call's caller; empty for the whole run.
     pub call: String,
     /// Text of the claim.
@@ -59,14 +59,14 @@ impl Check {
     }
 
     /// True if the claim does not hold, and this machine is not the reason.
-    pub fn is_failure(&self) -> bool {
+    pub(crate) fn is_failure(&self) -> bool {
         !self.ok && !self.unknown
     }
 }
 
 /// Entries of the agent's own log about one call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct OwnLog {
+pub(crate) struct OwnLog {
     /// Keys that it received.
     pub digits: String,
     /// Start of each utterance, in milliseconds since 1970.
@@ -74,7 +74,7 @@ pub struct OwnLog {
 }
 
 /// Reads the agent's log, by result id.
-pub fn own_logs(text: &str) -> BTreeMap<String, OwnLog> {
+pub(crate) fn own_logs(text: &str) -> BTreeMap<String, OwnLog> {
     let mut logs: BTreeMap<String, OwnLog> = BTreeMap::new();
     for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         let Some(id) = line["result_id"].as_str() else { continue };
@@ -89,7 +89,7 @@ pub fn own_logs(text: &str) -> BTreeMap<String, OwnLog> {
 }
 
 /// Returns every claim about a call.
-pub fn checks(call: &Call, own: &OwnLog) -> Vec<Check> {
+pub(crate) fn checks(call: &Call, own: &OwnLog) -> Vec<Check> {
     let mut checks = vec![check_completed(call), check_audible(call), latency(call, own), check_trusted(call)];
     match call.shows {
         Shows::Interruptions => {
@@ -99,7 +99,7 @@ pub fn checks(call: &Call, own: &OwnLog) -> Vec<Check> {
             checks.push(cut_in(call, Side::Agent, "the agent cuts in and the caller stops within 340 ms"));
         }
         Shows::Script => checks.push(script(call).of_words(call)),
-        Shows::Keys => checks.push(keys(call, own).of_words(call)),
+        Shows::Digits => checks.push(digits(call, own).of_words(call)),
         Shows::Stream => checks.push(stream(call)),
     }
     checks
@@ -186,8 +186,8 @@ fn script(call: &Call) -> Check {
     Check::new(call, "the scripted answer is given when its words are heard", ok, json!({ "heard": heard }))
 }
 
-fn keys(call: &Call, own: &OwnLog) -> Check {
-    let sent = call.keys();
+fn digits(call: &Call, own: &OwnLog) -> Check {
+    let sent = call.digits();
     let ok = !sent.is_empty() && sent == own.digits;
     Check::new(
         call,
@@ -200,10 +200,10 @@ fn keys(call: &Call, own: &OwnLog) -> Check {
 /// Checks that the agent's messages say when it speaks, and that its voice is heard then.
 fn stream(call: &Call) -> Check {
     let transport = &call.result["metadata"]["transport"];
-    let told = call.events_named("agent_speech_event").count();
+    let total = call.events_named("agent_speech_event").count();
     let heard = call.events_named("turn.ended").count();
-    let ok = transport == "WebSocket, default" && told > 0 && heard > 0;
-    let figure = json!({ "transport": transport, "messages": told, "turns": heard });
+    let ok = transport == "WebSocket, default" && total > 0 && heard > 0;
+    let figure = json!({ "transport": transport, "messages": total, "turns": heard });
     Check::new(call, "the call goes over a WebSocket, and the agent says when it speaks", ok, figure)
 }
 
@@ -239,7 +239,7 @@ not JSON
         };
         assert_eq!(hints(Shows::Script, 0, Value::Null), Vec::<String>::new());
         assert_eq!(hints(Shows::Script, 1, Value::Null), ["the recognizer was late 1 time"]);
-        for shows in [Shows::Keys, Shows::Interruptions] {
+        for shows in [Shows::Digits, Shows::Interruptions] {
             assert_eq!(hints(shows, 3, Value::Null), ["the recognizer was late 3 times"]);
         }
         let untrusted = ["the engine did not keep up on this machine: late_frames are 2 of 1137, more than 0.1 %"];
@@ -251,7 +251,7 @@ not JSON
         let check = |starts: &[f64], ends: &[f64], expect: &[f64]| assert_eq!(answers_ms(starts, ends), expect);
         check(&[500.0], &[], &[]);
         check(&[500.0, 2700.0, 4000.0], &[2000.0], &[700.0]);
-        // Cutting in answers nothing; keys and words before one answer are one turn.
+        // Cutting in answers nothing; digits and words before one answer are one turn.
         check(&[500.0, 1500.0, 2800.0], &[1000.0, 2000.0], &[500.0, 800.0]);
         check(&[3000.0], &[1000.0, 2000.0], &[1000.0]);
     }

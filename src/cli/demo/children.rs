@@ -51,17 +51,17 @@ impl Program {
         env: &[(&str, &str)],
         folder: &Path,
     ) -> Result<Program, String> {
-        let told = |error: std::io::Error| format!("{name}: {error}");
+        let describe = |error: std::io::Error| format!("{name}: {error}");
         let path = folder.join(format!("{name}.log"));
-        let log = File::create(&path).map_err(told)?;
-        let mut command = Command::new(std::env::current_exe().map_err(told)?);
+        let log = File::create(&path).map_err(describe)?;
+        let mut command = Command::new(std::env::current_exe().map_err(describe)?);
         command.args(args).current_dir(folder).process_group(0).kill_on_drop(true);
         not_inherited.iter().for_each(|name| {
             command.env_remove(name);
         });
         command.envs(env.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        let mut child = command.spawn().map_err(told)?;
+        let mut child = command.spawn().map_err(describe)?;
         let stdout = child.stdout.take().ok_or_else(|| format!("{name}: no output"))?;
         Ok(Program { name, log: path, child, output: BufReader::new(stdout).lines() })
     }

@@ -14,7 +14,7 @@ use crate::cli::out::Out;
 use crate::model::transcript::NOT_UNDERSTOOD;
 
 /// Returns a bar for one call.
-pub fn bar(bars: &MultiProgress, name: &str, quiet: bool) -> ProgressBar {
+pub(crate) fn bar(bars: &MultiProgress, name: &str, quiet: bool) -> ProgressBar {
     if quiet {
         bars.set_draw_target(ProgressDrawTarget::hidden());
     }
@@ -27,7 +27,7 @@ pub fn bar(bars: &MultiProgress, name: &str, quiet: bool) -> ProgressBar {
 }
 
 /// Prints a line above the bars.
-pub fn tell(out: &Out, bars: &MultiProgress, line: &str, quiet: bool) {
+pub(crate) fn tell(out: &Out, bars: &MultiProgress, line: &str, quiet: bool) {
     if quiet {
         return;
     }
@@ -40,7 +40,7 @@ pub fn tell(out: &Out, bars: &MultiProgress, line: &str, quiet: bool) {
 }
 
 /// Prints the outcome of one call; its files are below `kept`.
-pub fn call(out: &Out, call: &Call, kept: Option<&Path>) {
+pub(crate) fn call(out: &Out, call: &Call, kept: Option<&Path>) {
     out.line(format_args!("\n{}: {}, result {}", call.name, call.status(), call.result_id));
     for entry in &call.transcript {
         let ms = |name: &str| entry[name].as_f64().unwrap_or_default() / 1000.0;
@@ -75,7 +75,7 @@ fn files(folder: &Path, call: &Call) -> PathBuf {
 }
 
 /// Prints one line a check, and one for the likely reason of a failure.
-pub fn checks(out: &Out, checks: &[Check]) {
+pub(crate) fn checks(out: &Out, checks: &[Check]) {
     out.line("");
     for check in checks {
         let verdict = if check.ok {
@@ -97,7 +97,7 @@ pub fn checks(out: &Out, checks: &[Check]) {
 }
 
 /// Returns all of it as JSON, for a program.
-pub fn as_json(calls: &[Call], checks: &[Check], kept: Option<&Path>, good: bool) -> Value {
+pub(crate) fn as_json(calls: &[Call], checks: &[Check], kept: Option<&Path>, good: bool) -> Value {
     let one = |call: &Call| {
         let file = |name: &str| kept.map(|folder| files(folder, call).join(name).display().to_string());
         json!({

@@ -11,10 +11,10 @@ fn line(lines: &mut Lines, sample: i64, side: &str, event: &str, data: &Value) -
 /// Returns the name and words of the line, in verbose lines.
 fn line_in_words(side: &str, event: &str, data: Value) -> String {
     let mut lines = Lines::new("caller", Style::PLAIN).verbose(true);
-    let told = line(&mut lines, 20_000, side, event, &data).expect("every event has a line");
-    let rest = told.strip_prefix("     1.25 s  ").unwrap_or_else(|| panic!("its time is the first column: {told}"));
+    let shown = line(&mut lines, 20_000, side, event, &data).expect("every event has a line");
+    let rest = shown.strip_prefix("     1.25 s  ").unwrap_or_else(|| panic!("its time is the first column: {shown}"));
     let (name, what) = rest.split_at(NAME_WIDTH + 2);
-    assert!(name.ends_with("  ") && !what.contains(['{', '}', '\n']), "{told}");
+    assert!(name.ends_with("  ") && !what.contains(['{', '}', '\n']), "{shown}");
     format!("{}: {what}", name.trim())
 }
 
@@ -45,13 +45,13 @@ fn events_of_a_call_have_their_lines() {
 
 #[test]
 fn events_of_the_channel_have_their_lines() {
-    let told = |name: &str, data: Value| json!({ "name": name, "data": data });
+    let channel_data = |name: &str, data: Value| json!({ "name": name, "data": data });
     let joined = json!({ "room": "desk-1", "server_version": "1.9.0", "flow": "two connections" });
     let expect = "caller: is in the room desk-1 (version of the server: 1.9.0; two connections)";
-    check("agent", "channel_event", told("room_joined", joined), expect);
+    check("agent", "channel_event", channel_data("room_joined", joined), expect);
     let joined = json!({ "room": "desk-1", "server_version": "", "flow": "one connection" });
     let expect = "caller: is in the room desk-1 (version of the server: unknown; one connection)";
-    check("agent", "channel_event", told("room_joined", joined), expect);
+    check("agent", "channel_event", channel_data("room_joined", joined), expect);
     for (name, data, expect) in [
         ("agent_joined", json!({ "identity": "desk" }), "agent: is desk"),
         ("agent_rejoined", json!({ "identity": "desk", "gap_ms": 120 }), "agent: is back in the room, after 0.12 s"),
@@ -60,11 +60,11 @@ fn events_of_the_channel_have_their_lines() {
         ("agent_state", json!({ "state": "thinking" }), "agent: is in the state thinking"),
         ("connection_restarted", json!({}), "engine: the connection is back"),
     ] {
-        check("agent", "channel_event", told(name, data), expect);
+        check("agent", "channel_event", channel_data(name, data), expect);
     }
-    let lost = told("connection_restarts", json!({ "why": "it broke" }));
+    let lost = channel_data("connection_restarts", json!({ "why": "it broke" }));
     check("agent", "channel_event", lost, "engine: the connection is lost and is taken up again: it broke");
-    let other = told("caller_reported", json!({ "text": "a" }));
+    let other = channel_data("caller_reported", json!({ "text": "a" }));
     check("agent", "channel_event", other, "agent: channel event: name caller_reported, data text: a");
 }
 
@@ -155,9 +155,9 @@ fn changes_of_the_session_keys_and_messages_have_their_lines() {
     let failed = "engine: sip:c@d did not take the call over: not answered (408)";
     check("engine", "transferred", outcome("not_answered", 408), failed);
     check("agent", "session.answered", json!({"code": 200}), "agent: changes the session, answered with 200");
-    let key = |method: &str| json!({"digits": "#", "method": method, "duration_ms": 100});
-    check("dh", "dtmf_sent", key("rtp_event"), "caller: presses # (telephone event)");
-    check("agent", "dtmf_received", key("inband"), "agent: presses # (tones)");
+    let digit = |method: &str| json!({"digits": "#", "method": method, "duration_ms": 100});
+    check("dh", "dtmf_sent", digit("rtp_event"), "caller: presses # (telephone event)");
+    check("agent", "dtmf_received", digit("inband"), "agent: presses # (tones)");
     check("dh", "probe", json!({"kind": "vocal_tic"}), "caller: makes a sound that asks for no answer: vocal tic");
     check("engine", "playback_step", json!({"index": 2, "passed": false}), "engine: step 2: not passed");
     check(
@@ -191,7 +191,7 @@ fn faults_figures_and_unknown_events_have_their_lines() {
         "engine",
         "email_unthreaded",
         json!({"sender": "a@b", "reason": null}),
-        "engine: an email belongs to no conversation: sender a@b",
+        "engine: an email names no mail that it answers: sender a@b",
     );
     check("engine", "email_sender_rejected", json!({}), "engine: an email of an unknown sender is left out");
     check(
@@ -228,22 +228,22 @@ fn a_turn_tells_how_long_the_caller_waited_for_it() {
     let ms = |ms: i64| ms * PER_MS;
     let mut lines = Lines::new("caller", Style::PLAIN).with_extension(1);
     let own = |kind: &str| json!({"kind": kind, "text": "Yes."});
-    let key = json!({"digits": "1", "method": "rtp_event", "duration_ms": 100});
+    let digit = json!({"digits": "1", "method": "rtp_event", "duration_ms": 100});
     let mut turn = |events: &[(i64, &str, &Value)], from_ms: i64, end_ms: i64| {
         for (at_ms, event, data) in events {
             line(&mut lines, ms(*at_ms), "dh", event, data);
         }
         let data = json!({"text": "Hi.", "from_sample": ms(from_ms), "end_sample": ms(end_ms)});
-        let told = line(&mut lines, ms(end_ms + 300), "agent", "turn.ended", &data).expect("words are told");
-        told.split_once("(latency ").map(|(_, ms)| ms.trim_end_matches(" ms)").to_owned())
+        let shown = line(&mut lines, ms(end_ms + 300), "agent", "turn.ended", &data).expect("words are told");
+        shown.split_once("(latency ").map(|(_, ms)| ms.trim_end_matches(" ms)").to_owned())
     };
-    assert_eq!(turn(&[(0, "dtmf_sent", &key)], 500, 900), None, "an extension is none");
+    assert_eq!(turn(&[(0, "dtmf_sent", &digit)], 500, 900), None, "an extension is none");
     let (said, sound) = (own("turn"), own("probe"));
     let speaks = |from, to| [(from, "speech.started", &said), (to, "speech.ended", &said)];
     assert_eq!(turn(&speaks(1000, 2000), 2840, 4000).as_deref(), Some("840"));
     assert_eq!(turn(&[], 5000, 6000), None, "the same turn goes on");
     assert_eq!(turn(&speaks(7000, 9000), 8000, 10_000), None, "the agent cuts in");
-    assert_eq!(turn(&[(10_500, "dtmf_sent", &key)], 10_900, 11_000).as_deref(), Some("300"));
+    assert_eq!(turn(&[(10_500, "dtmf_sent", &digit)], 10_900, 11_000).as_deref(), Some("300"));
     let sounds = [(12_000, "speech.started", &sound), (12_300, "speech.ended", &sound)];
     assert_eq!(turn(&sounds, 12_500, 13_000), None, "a sound asks for no answer");
 }
@@ -259,8 +259,8 @@ fn a_latency_is_the_same_in_its_line_and_in_the_summary() {
         line(&mut lines, 0, "dh", "speech.started", &own);
         line(&mut lines, 16_000, "dh", "speech.ended", &own);
         let turn = json!({"text": "Hi.", "from_sample": 16_000 + samples, "end_sample": 60_000});
-        let told = line(&mut lines, 64_000, "agent", "turn.ended", &turn).expect("words are told");
-        assert!(told.ends_with(&format!("(latency {expect} ms)")), "{told}");
+        let shown = line(&mut lines, 64_000, "agent", "turn.ended", &turn).expect("words are told");
+        assert!(shown.ends_with(&format!("(latency {expect} ms)")), "{shown}");
     }
 }
 

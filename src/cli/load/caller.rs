@@ -1,15 +1,17 @@
 //! The callers of a load test: real calls whose words are recorded ones.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
-use ringer_media::call::{CallSpec, Ears, Limits, Move, Opening, Purpose, Thought, TurnSpec};
+use ringer_media::call::{CallSpec, Ears, Limits, Move, Opening, Purpose, Thought, TurnRules};
 use ringer_media::codec::Codec;
 use ringer_media::noise::{Kind, snr_db};
 use ringer_media::seed::Seed;
+use serde_json::{Map, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::sync::mpsc;
@@ -17,16 +19,21 @@ use tokio::sync::mpsc;
 use super::Args;
 use crate::cli::call::{NewRoom, Rooms, is_socket, pipeline};
 use crate::cli::out::complain;
-use crate::clock::random_seed;
+use crate::clock::{Clock, random_seed};
+use crate::config::AdapterTable;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{Destination, PipelineDial, Placement, RoomDial, SipDial, Speech, WebSocketDial};
 use crate::human::{Fluency, Mind};
 use crate::provider::Job;
 use crate::provider::canned::Canned;
 use crate::provider::fake::FakeRecognizer;
+use crate::provider::guard::Guard;
+use crate::service::{self, PlatformLine};
 use crate::transport::pipeline::PipelineTarget;
 use crate::transport::room::RoomTarget;
 
+/// Platform whose adapter has the preset: any will do.
+const PLATFORM: &str = "P4";
 /// Volume of the noise under each caller.
 const NOISE_VOLUME: f64 = 0.5;
 /// Rooms that are removed at the same time.
@@ -35,15 +42,17 @@ const AT_ONCE: usize = 16;
 const PAUSE: Duration = Duration::from_secs(4);
 
 /// Makes the placements of a load test's calls.
-pub struct Callers {
+pub(crate) struct Callers {
     to: String,
     ears: Ears,
     beds: Arc<NoiseBeds>,
     rooms: Option<CallRooms>,
+    /// Way to the far side of a platform.
+    platform: Option<Box<WebSocketDial>>,
 }
 
 /// Rooms of a load test's calls, one for each.
-pub struct CallRooms {
+pub(crate) struct CallRooms {
     rooms: Rooms,
     /// Tells the rooms of this test from those of others.
     draw: u32,
@@ -55,7 +64,7 @@ pub struct CallRooms {
 
 impl CallRooms {
     /// Returns rooms at this server, none of which is there yet.
-    pub fn new(rooms: Rooms, met: Option<ChildStdin>) -> CallRooms {
+    pub(crate) fn new(rooms: Rooms, met: Option<ChildStdin>) -> CallRooms {
         let met = tokio::sync::Mutex::new(met);
         CallRooms { rooms, draw: random_seed() as u32, asked: Mutex::default(), met }
     }
@@ -88,14 +97,19 @@ impl CallRooms {
 
 impl Callers {
     /// Callers of `to`. Makes the noise, which takes a moment.
-    pub async fn new(to: String, args: &Args, rooms: Option<CallRooms>) -> Result<Callers, String> {
+    pub(crate) async fn new(to: String, args: &Args, rooms: Option<CallRooms>) -> Result<Callers, String> {
         let beds = Arc::new(NoiseBeds::new(None));
         let made = beds.clone();
         tokio::task::spawn_blocking(move || made.bed(Kind::Cafe, 0.0, &mut Seed(0).stream("noise")))
             .await
             .map_err(|error| error.to_string())?;
+        let platform = match args.platform {
+            Some(preset) => Some(Box::new(platform_dial(preset, &to).await?)),
+            None => None,
+        };
         Ok(Callers {
             to,
+            platform,
             ears: Ears { text: false, voice_activity: !args.no_vad, dtmf: !args.no_dtmf, whole: false },
             beds,
             rooms,
@@ -103,7 +117,7 @@ impl Callers {
     }
 
     /// True for calls in media rooms.
-    pub fn are_in_rooms(&self) -> bool {
+    pub(crate) fn are_in_rooms(&self) -> bool {
         self.rooms.is_some()
     }
 
@@ -111,7 +125,7 @@ impl Callers {
     ///
     /// # Errors
     /// The request that failed.
-    pub async fn open_room(&self, number: usize) -> Result<Option<RoomTarget>, String> {
+    pub(crate) async fn open_room(&self, number: usize) -> Result<Option<RoomTarget>, String> {
         match &self.rooms {
             Some(rooms) => rooms.open(number).await.map(Some),
             None => Ok(None),
@@ -119,7 +133,7 @@ impl Callers {
     }
 
     /// Removes the rooms of all calls.
-    pub async fn close_rooms(&self) {
+    pub(crate) async fn close_rooms(&self) {
         if let Some(rooms) = &self.rooms {
             rooms.close().await;
         }
@@ -128,6 +142,9 @@ impl Callers {
     fn destination(&self, number: usize, room: Option<RoomTarget>) -> Destination {
         if let Some(target) = room {
             return Destination::Room(Box::new(RoomDial { target, ..RoomDial::default() }));
+        }
+        if let Some(dial) = &self.platform {
+            return Destination::WebSocket(Box::new(WebSocketDial { result_id: number as u64, ..(**dial).clone() }));
         }
         if is_socket(&self.to) {
             let dial = WebSocketDial { url: self.to.clone(), result_id: number as u64, ..WebSocketDial::default() };
@@ -141,7 +158,7 @@ impl Callers {
     }
 
     /// Returns the call of this number, in its room where it has one; its files go below `folder`.
-    pub fn placement(&self, number: usize, room: Option<RoomTarget>, folder: &Path) -> Placement {
+    pub(crate) fn placement(&self, number: usize, room: Option<RoomTarget>, folder: &Path) -> Placement {
         let seed = Seed(number as u64 + 1);
         let noise = self.beds.bed(Kind::Cafe, snr_db(NOISE_VOLUME), &mut seed.stream("noise"));
         let spec = CallSpec {
@@ -149,7 +166,7 @@ impl Callers {
             opening: Opening::Made,
             noise: Some(noise),
             limits: Limits { max_duration_ms: None, ..Limits::default() },
-            turn: TurnSpec { silence_timeout_ms: u32::MAX, ..TurnSpec::default() },
+            turn: TurnRules { silence_timeout_ms: u32::MAX, ..TurnRules::default() },
             ears: self.ears,
             ..CallSpec::default()
         };
@@ -169,8 +186,24 @@ impl Callers {
     }
 }
 
+/// Returns the way to a far side at `base` in the protocol of a platform.
+async fn platform_dial(preset: &str, base: &str) -> Result<WebSocketDial, String> {
+    let table = AdapterTable(Map::from_iter([("preset".to_owned(), json!(preset))]));
+    let read = service::adapters(&BTreeMap::from([(PLATFORM.to_owned(), table)]));
+    let mut adapters = read.map_err(|problems| problems.join("; "))?;
+    let moved = adapters[PLATFORM].as_ref().clone().with_base(base).map_err(|why| why.to_string())?;
+    if moved.needs_session() {
+        return Err(format!("--platform: {preset} makes a session before each call, and this far side makes none"));
+    }
+    adapters.insert(PLATFORM.to_owned(), Arc::new(moved));
+    let (platform, word) = (PLATFORM.to_owned(), "load".to_owned());
+    let line = PlatformLine { platform, agent_id: word.clone(), key: word, result_id: 0 };
+    let dialled = line.dial(&adapters, Guard::new(true), &Clock::Real).await;
+    dialled.map_err(|obstacle| format!("{}: {}", obstacle.code, obstacle.message))
+}
+
 /// Returns recorded words, and a recognizer that is never asked.
-pub fn speech() -> Speech {
+pub(crate) fn speech() -> Speech {
     Speech { synthesizer: Arc::new(Canned::default()), recognizer: Arc::new(FakeRecognizer::default()) }
 }
 

@@ -1,9 +1,10 @@
 //! The far side of a load test, in a process of its own so that its cost is not the engine's: it answers every call,
 //! streams prepared speech and silence in turn, counts what it receives and listens to none of it.
 
-pub mod pipeline;
-pub mod room;
-pub mod websocket;
+pub(crate) mod pipeline;
+pub(crate) mod platform;
+pub(crate) mod room;
+pub(crate) mod websocket;
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -18,6 +19,7 @@ use ringer_media::codec::Codec;
 use ringer_media::time::Time;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::TcpListener;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::cli::fail;
@@ -50,20 +52,25 @@ const PORTS: std::ops::RangeInclusive<u16> = 60_000..=60_999;
 
 /// RTP packets or messages that the far side counted.
 #[derive(Copy, Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// RTP packets or messages of audio sent.
     pub sent: u64,
     /// RTP packets or messages of audio received.
     pub received: u64,
+    /// Longest time from a ready session to its first audio, in milliseconds; `None` where no session gets ready.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub first_audio_ms: Option<f64>,
 }
 
 /// Channel over which the far side is reached.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Over {
+pub(crate) enum Over {
     /// SIP, and RTP in the clear.
     Sip,
     /// WebSockets, in the engine's own protocol.
     WebSocket,
+    /// WebSockets, in the protocol of a platform by the name of its preset.
+    Platform(&'static str),
     /// Offers of WebRTC, as voice pipelines take them.
     Pipeline,
     /// Rooms of a room server, which it is told one by one.
@@ -71,7 +78,7 @@ pub enum Over {
 }
 
 /// A far side that runs beside this process; it ends with it.
-pub struct FarSide {
+pub(crate) struct FarSide {
     /// Address at which it answers.
     pub uri: String,
     child: Child,
@@ -83,13 +90,14 @@ impl FarSide {
     ///
     /// # Errors
     /// The program cannot be started again, or says no address.
-    pub async fn start(over: Over) -> Result<FarSide, String> {
-        let flag = match over {
-            Over::Sip | Over::Room => None,
-            Over::WebSocket => Some("--websocket"),
-            Over::Pipeline => Some("--pipeline"),
+    pub(crate) async fn start(over: Over) -> Result<FarSide, String> {
+        let flags: &[&str] = match over {
+            Over::Sip | Over::Room => &[],
+            Over::WebSocket => &["--websocket"],
+            Over::Platform(preset) => &["--platform", preset],
+            Over::Pipeline => &["--pipeline"],
         };
-        let far = FarSide::start_with(&Vec::from_iter(flag.map(OsStr::new)), &[]).await?;
+        let far = FarSide::start_with(&Vec::from_iter(flags.iter().map(OsStr::new)), &[]).await?;
         let uri = if over == Over::Sip { format!("sip:far@{}", far.uri) } else { far.uri.clone() };
         Ok(FarSide { uri, ..far })
     }
@@ -98,7 +106,7 @@ impl FarSide {
     ///
     /// # Errors
     /// As [`FarSide::start`].
-    pub async fn start_in_rooms(to: &str, key: &RoomKey, roots: Option<&Path>) -> Result<FarSide, String> {
+    pub(crate) async fn start_in_rooms(to: &str, key: &RoomKey, roots: Option<&Path>) -> Result<FarSide, String> {
         let secrets = [("RINGER_ROOM_KEY", key.key.as_str()), ("RINGER_ROOM_SECRET", key.secret.expose())];
         let roots = roots.into_iter().flat_map(|file| ["--tls-root-file".as_ref(), file.as_os_str()]);
         FarSide::start_with(&Vec::from_iter([OsStr::new(to)].into_iter().chain(roots)), &secrets).await
@@ -122,12 +130,12 @@ impl FarSide {
     }
 
     /// Returns its input, which then is no longer closed by [`FarSide::stop`].
-    pub fn take_input(&mut self) -> Option<ChildStdin> {
+    pub(crate) fn take_input(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
     /// Ends it; gives what it counted.
-    pub async fn stop(mut self) -> Option<Counts> {
+    pub(crate) async fn stop(mut self) -> Option<Counts> {
         drop(self.child.stdin.take());
         let counts = self.lines.next_line().await.ok().flatten()?;
         let _ = self.child.wait().await;
@@ -141,7 +149,7 @@ enum Order {
 }
 
 /// Is the far side: prints its address, answers until standard input ends, prints its counts.
-pub async fn run() -> ExitCode {
+pub(crate) async fn run() -> ExitCode {
     let tasks = Tasks::new();
     let started =
         SipSocket::start(SocketAddr::from(([127, 0, 0, 1], 0)).into(), &TlsSettings::default(), None, &tasks).await;
@@ -168,7 +176,8 @@ pub async fn run() -> ExitCode {
     media.stop.store(true, Ordering::Relaxed);
     let _ = thread.join();
     tasks.stop().await;
-    let counts = Counts { sent: media.sent.load(Ordering::Relaxed), received: media.received.load(Ordering::Relaxed) };
+    let (sent, received) = (media.sent.load(Ordering::Relaxed), media.received.load(Ordering::Relaxed));
+    let counts = Counts { sent, received, ..Counts::default() };
     out.line(serde_json::json!(counts));
     out.verdict(true)
 }
@@ -217,6 +226,18 @@ struct Media {
 }
 
 /// A call that is streamed to.
+/// Returns a socket of this machine that takes connections, and its address.
+async fn listen() -> std::io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+/// Returns the time now, from which every far side measures.
+fn time() -> Time {
+    monotonic()
+}
+
 struct Stream {
     number: u64,
     to: SocketAddr,
@@ -228,7 +249,7 @@ impl Media {
         prefer_timing(MEDIA_PRIORITY);
         let mut slots: [Vec<Stream>; SLOTS] = std::array::from_fn(|_| Vec::new());
         let mut batch = Batch::default();
-        let start: Time = monotonic();
+        let start = time();
         let mut step = 0u32;
         while !self.stop.load(Ordering::Relaxed) {
             sleep_until(start + Duration::from_millis(1) * step);

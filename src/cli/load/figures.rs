@@ -19,7 +19,7 @@ const TRUSTED_SKIPPED: f64 = 0.001;
 
 /// Figures of a whole load test.
 #[derive(Debug, Default, Serialize)]
-pub struct Figures {
+pub(crate) struct Figures {
     /// Number of calls asked for.
     pub calls: u32,
     /// Calls that were connected.
@@ -52,7 +52,7 @@ pub struct Figures {
     pub late: u64,
     /// Frames that were not sent because their tick was 20 ms late.
     pub skipped_frames: u64,
-    /// Frames that the recorder had no room for.
+    /// Frames that did not fit into the rings of the recorder.
     pub recording_dropped: u64,
     /// Counts of the far side; `None` when it is another program.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub struct Figures {
 
 /// Lateness of sending, in milliseconds.
 #[derive(Copy, Clone, Debug, Serialize)]
-pub struct Lateness {
+pub(crate) struct Lateness {
     /// Median lateness in milliseconds.
     pub p50: f64,
     /// 99th percentile in milliseconds.
@@ -80,7 +80,7 @@ pub struct Lateness {
 
 /// Set-up times, in milliseconds.
 #[derive(Copy, Clone, Debug, Serialize)]
-pub struct Setup {
+pub(crate) struct Setup {
     /// Median set-up time in milliseconds.
     pub p50: f64,
     /// 99th percentile in milliseconds.
@@ -88,7 +88,7 @@ pub struct Setup {
 }
 
 /// One end of the measured window.
-pub struct Window {
+pub(crate) struct Window {
     at: Time,
     cpu: Duration,
     late_counts: Vec<u64>,
@@ -99,7 +99,7 @@ pub struct Window {
 
 impl Window {
     /// Returns the state of the engine and of this process.
-    pub fn now(engine: &Engine) -> Window {
+    pub(crate) fn now(engine: &Engine) -> Window {
         let (late_counts, late_max_ms) = engine.lateness();
         let live = engine.live_calls();
         Window { at: monotonic(), cpu: own_cpu(), late_counts, late_max_ms, live, allocated: allocated_bytes() }
@@ -108,18 +108,18 @@ impl Window {
 
 impl Figures {
     /// Returns empty figures of `calls` calls.
-    pub fn new(calls: u32) -> Figures {
+    pub(crate) fn new(calls: u32) -> Figures {
         Figures { calls, ..Figures::default() }
     }
 
     /// Counts a call that was not placed.
-    pub fn add_refused(&mut self, why: &str) {
+    pub(crate) fn add_refused(&mut self, why: &str) {
         self.failed += 1;
         self.first_failure.get_or_insert_with(|| why.to_owned());
     }
 
     /// Counts the news of a call. The control of one that was placed goes to `controls`.
-    pub fn take(&mut self, news: News, controls: &mut Vec<CallControl>) {
+    pub(crate) fn take(&mut self, news: News, controls: &mut Vec<CallControl>) {
         match news {
             News::Placed(control) => controls.push(control),
             News::Refused(why) => self.add_refused(&why),
@@ -147,14 +147,14 @@ impl Figures {
     }
 
     /// Computes the memory per call at the end of the window, less what was allocated at `idle`.
-    pub fn memory(&mut self, idle: &Window, before: &Window, after: &Window) {
+    pub(crate) fn memory(&mut self, idle: &Window, before: &Window, after: &Window) {
         let held = after.allocated.zip(idle.allocated).map(|(held, idle)| held.saturating_sub(idle));
         let all_stayed = before.live == after.live && after.live > 0;
         self.memory_kib_per_call = held.filter(|_| all_stayed).map(|held| held as f64 / 1024.0 / after.live as f64);
     }
 
     /// Computes CPU time and lateness over the measured window.
-    pub fn window(&mut self, before: &Window, after: &Window) {
+    pub(crate) fn window(&mut self, before: &Window, after: &Window) {
         self.seconds = after.at.since(before.at).as_secs_f64();
         let call_seconds = before.live as f64 * self.seconds;
         let all_stayed = before.live == after.live && call_seconds > 0.0;
@@ -169,7 +169,7 @@ impl Figures {
     }
 
     /// Completes the figures once all calls are over: times are given when they can be believed.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         let late = |share| quantile_ms(&self.late_counts, share);
         let lateness = Lateness { p50: late(0.5), p99: late(0.99), p999: late(0.999), max: self.late_max_ms };
         let skipped = self.skipped_frames as f64 / (self.sent + self.skipped_frames).max(1) as f64;
@@ -182,7 +182,7 @@ impl Figures {
     }
 
     /// Returns the lateness above these bounds in milliseconds, or why it is not known. `None`: all is within them.
-    pub fn too_late(&self, p99_ms: Option<f64>, p999_ms: Option<f64>) -> Option<String> {
+    pub(crate) fn too_late(&self, p99_ms: Option<f64>, p999_ms: Option<f64>) -> Option<String> {
         p99_ms.or(p999_ms)?;
         let Some(late) = self.lateness_ms else { return Some("sending was not on time".to_owned()) };
         let over = |name, found: f64, most: Option<f64>| {
@@ -193,7 +193,7 @@ impl Figures {
     }
 
     /// Prints it, as text or as one JSON object.
-    pub fn print(&self, out: &Out, json: bool) {
+    pub(crate) fn print(&self, out: &Out, json: bool) {
         if json {
             return out.line(serde_json::json!(self));
         }
@@ -229,6 +229,9 @@ impl Figures {
         ));
         if let Some(far) = self.far_side {
             out.line(format_args!("far side   {} sent, {} received", far.sent, far.received));
+            if let Some(ms) = far.first_audio_ms {
+                out.line(format_args!("first audio at most {ms:.1} ms after a session was ready"));
+            }
         }
         out.line(format_args!("recording  {} frames dropped", self.recording_dropped));
     }

@@ -10,44 +10,22 @@ use zip::read::{Config, ZipReadOptions};
 use zip::result::ZipError;
 use zip::unstable::read::ZipIterable;
 
+use super::place::{create, place};
+
 /// Most bytes of an archive, packed and unpacked: 4 GiB.
-pub const BYTES_MAX: u64 = 4 << 30;
+pub(crate) const BYTES_MAX: u64 = 4 << 30;
 /// Most entries of an archive.
-pub const ENTRIES_MAX: usize = 200;
+pub(crate) const ENTRIES_MAX: usize = 200;
 
 /// Bytes of the longest name or attributes of an entry.
 const ATTRIBUTES_MAX: u64 = 64 << 10;
-
-/// Names of files beside the voices.
-const NAMES: [&str; 14] = [
-    "model.bin",
-    "model.safetensors",
-    "tokenizer.json",
-    "config.json",
-    "generation_config.json",
-    "preprocessor_config.json",
-    "vocabulary.txt",
-    "vocabulary.json",
-    "vocab.json",
-    "MODEL_CARD",
-    "README.md",
-    "LICENSE",
-    "LICENSE.txt",
-    "LICENSE.md",
-];
-
-/// True if a file of this name is part of a model.
-pub fn is_taken(name: &str) -> bool {
-    let voice = name.strip_suffix(".onnx").or_else(|| name.strip_suffix(".onnx.json"));
-    NAMES.contains(&name) || voice.is_some_and(|voice| !voice.is_empty() && !voice.starts_with('.'))
-}
 
 /// Takes the files of a model out of an archive, whatever folders they are in: tar, packed by gzip or not, or zip, as
 /// wheels are. Returns the number of other files in it.
 ///
 /// # Errors
 /// The archive is broken, or holds something that no model has: nothing of it is to be used then.
-pub fn unpack(mut file: File, into: &Path) -> Result<usize, String> {
+pub(crate) fn unpack(mut file: File, into: &Path) -> Result<usize, String> {
     let broken = |cause: std::io::Error| format!("it is no archive, or was cut: {cause}");
     let mut head = [0; 4];
     file.read_exact(&mut head).map_err(broken)?;
@@ -167,15 +145,11 @@ impl Taken<'_> {
             return Err("its files are larger than 4 GiB".to_owned());
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !is_taken(&name) {
+        let Some(place) = place(path) else {
             self.passed_over += 1;
             return Ok(());
-        }
-        let mut file = File::options()
-            .write(true)
-            .create_new(true)
-            .open(self.into.join(&name))
-            .map_err(|cause| format!("it has {name:.100} twice, or it cannot be written: {cause}"))?;
+        };
+        let Some(mut file) = create(self.into, &place)? else { return Ok(()) };
         // One byte more than was told is enough to know that it does not fit.
         let written = std::io::copy(&mut content.take(size.saturating_add(1)), &mut file)
             .map_err(|cause| format!("it is broken or was cut in {name:.100}: {cause}"))?;

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use ringer_media::codec::{Codec, Decoder};
 use ringer_media::resample::resample_whole;
-use ringer_speech::piper::{Manner, PiperVoice, clauses};
+use ringer_speech::clauses::clauses;
+use ringer_speech::kokoro::{self, Kokoro, KokoroVoice};
+use ringer_speech::piper::{Manner, PiperVoice};
 use ringer_speech::whisper::{Spoken, Whisper};
 use serde_json::{Value, json};
 
@@ -17,6 +19,8 @@ use crate::provider::models::{Kind, kind, voices};
 const TRIAL_BYTES: usize = 4 * 8000;
 /// Share of a call in which the agent speaks.
 const SPOKEN: f64 = 0.5;
+/// Most voices that are named to a person.
+const VOICES_TOLD: usize = 8;
 /// A text of ten words.
 const TEXT: &str = "Hello, I would like to book a visit next week.";
 
@@ -45,7 +49,13 @@ impl Checked {
                 if self.multilingual { "many languages" } else { "English" },
                 crate::cli::count(self.calls, "call"),
             ),
-            Kind::Piper => {
+            Kind::Piper | Kind::Kokoro if self.voices.len() > VOICES_TOLD => {
+                let mut languages: Vec<&str> = self.voices.iter().map(|(_, language)| language.as_str()).collect();
+                languages.dedup();
+                let (count, languages) = (self.voices.len(), languages.join(", "));
+                format!("it speaks by {count} voices ({languages}); {factor:.3} s of a core for a second of speech")
+            }
+            Kind::Piper | Kind::Kokoro => {
                 let voices: Vec<String> =
                     self.voices.iter().map(|(name, language)| format!("{name} ({language})")).collect();
                 format!("it speaks by {}; {factor:.3} s of a core for a second of speech", voices.join(", "))
@@ -70,11 +80,12 @@ pub fn check(folder: &Path) -> Result<Checked, String> {
     match kind(folder) {
         None => Err(format!(
             "{} holds no model: one that hears has model.bin or model.safetensors and tokenizer.json, one that speaks X.onnx \
-             and X.onnx.json",
+             and X.onnx.json, or model.onnx and voices/X.bin of Kokoro",
             folder.display()
         )),
         Some(Kind::Whisper) => hear(folder),
         Some(Kind::Piper) => speak(folder),
+        Some(Kind::Kokoro) => speak_slowly(folder),
     }
 }
 
@@ -110,4 +121,27 @@ fn speak(folder: &Path) -> Result<Checked, String> {
         found.push((name, voice.language().to_owned()));
     }
     Ok(Checked { kind: Kind::Piper, multilingual: false, voices: found, factor, calls: 0 })
+}
+
+/// The first voice says a sentence, the first one of each other language a word.
+fn speak_slowly(folder: &Path) -> Result<Checked, String> {
+    let model = Kokoro::load(folder).map_err(|why| why.0)?;
+    let all = kokoro::voices(folder);
+    let say = |voice: &KokoroVoice, text: &str| {
+        let clause = &clauses(text, |_, _| false)[0];
+        let (said, spent) = clock::seconds_of(|| model.say(voice, clause, 1.0));
+        let spoken = said.map_err(|why| why.0)?.len() as f64 / f64::from(kokoro::RATE_HZ);
+        if spoken < 0.2 { Err(format!("{} said nothing", voice.name)) } else { Ok(spent / spoken) }
+    };
+    let factor = all.first().map_or(Ok(0.0), |voice| say(voice, TEXT))?;
+    // One voice of each language: the others are tables of the same form.
+    for (at, voice) in all.iter().enumerate().skip(1) {
+        if all[at - 1].tongue == voice.tongue {
+            model.check(voice).map_err(|why| why.0)?;
+        } else {
+            say(voice, "Hello.")?;
+        }
+    }
+    let voices = all.into_iter().map(|voice| (voice.name, voice.tongue.language.to_owned())).collect();
+    Ok(Checked { kind: Kind::Kokoro, multilingual: false, voices, factor, calls: 0 })
 }

@@ -10,7 +10,8 @@ use reqwest::Response;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::archive::{BYTES_MAX, ENTRIES_MAX, is_taken, unpack};
+use super::archive::{BYTES_MAX, ENTRIES_MAX, unpack};
+use super::place::{create, join, place};
 use crate::provider::guard::{Blocked, Guard, ip_allowed};
 
 /// Redirects that are followed.
@@ -20,8 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(2 * 3600);
 
 /// Model that is to be brought.
 #[derive(Clone, Debug)]
-pub struct Wanted {
-    pub from: String,
+pub(crate) struct Wanted {
+    /// Folders, archives, parts of a file and URLs, which together are one model.
+    pub from: Vec<String>,
     pub name: Option<String>,
     pub sha256: Option<String>,
     pub yes: bool,
@@ -31,7 +33,7 @@ pub struct Wanted {
 
 /// Files that came, and their hash.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Brought {
+pub(crate) struct Brought {
     /// Hash of the archive.
     pub sha256: Option<String>,
     /// Files of other names.
@@ -39,61 +41,90 @@ pub struct Brought {
 }
 
 impl Wanted {
-    fn is_url(&self) -> bool {
-        self.from.contains("://")
-    }
-
     /// Returns the name of the model's folder.
-    pub fn name(&self) -> Result<String, String> {
+    pub(crate) fn name(&self) -> Result<String, String> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
         }
-        let path = match self.is_url() {
-            true => Url::parse(&self.from)
-                .map(|url| url.path().to_owned())
-                .map_err(|_| "the URL is not valid".to_owned())?,
-            false => self.from.clone(),
+        let [from] = &self.from[..] else {
+            return Err("a model of several files has no name of its own: give --name".to_owned());
+        };
+        let path = match is_url(from) {
+            true => Url::parse(from).map(|url| url.path().to_owned()).map_err(|_| "the URL is not valid".to_owned())?,
+            false => from.clone(),
         };
         let name = Path::new(&path).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let endings = [".tar.gz", ".tgz", ".tar", ".zip", ".whl"];
-        Ok(endings.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name).to_owned())
+        Ok(ARCHIVES.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name).to_owned())
     }
+}
+
+/// Endings of the names of archives.
+const ARCHIVES: [&str; 5] = [".tar.gz", ".tgz", ".tar", ".zip", ".whl"];
+
+fn is_url(from: &str) -> bool {
+    from.contains("://")
+}
+
+fn is_archive(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| ARCHIVES.iter().any(|end| name.ends_with(end)))
 }
 
 /// Brings it into the folder `into`.
 ///
 /// # Errors
 /// Says what cannot be had or is refused.
-pub async fn bring(wanted: &Wanted, into: &Path) -> Result<Brought, String> {
+pub(crate) async fn bring(wanted: &Wanted, into: &Path) -> Result<Brought, String> {
     let hash = wanted.sha256.as_deref().map(str::to_lowercase);
     if hash.as_ref().is_some_and(|hash| hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit())) {
         return Err("--sha256 is not 64 hexadecimal digits".to_owned());
     }
-    if wanted.is_url() {
+    if hash.is_some() && wanted.from.len() > 1 {
+        return Err("--sha256 is of one archive, and these are several".to_owned());
+    }
+    let mut brought = Brought { sha256: None, passed_over: 0 };
+    for from in &wanted.from {
+        let one = bring_one(from, wanted, hash.as_deref(), into).await;
+        let one = one.map_err(|why| if wanted.from.len() > 1 { format!("{from:.200}: {why}") } else { why })?;
+        brought.passed_over += one.passed_over;
+        // The hash of one archive of several tells nobody what the model is.
+        brought.sha256 = one.sha256.filter(|_| wanted.from.len() == 1);
+    }
+    join(into)?;
+    Ok(brought)
+}
+
+async fn bring_one(from: &str, wanted: &Wanted, hash: Option<&str>, into: &Path) -> Result<Brought, String> {
+    if is_url(from) {
         let archive = into.join(".archive");
-        let fetched = tokio::time::timeout(PATIENCE, fetch(&wanted.from, &archive, wanted.private)).await;
+        let fetched = tokio::time::timeout(PATIENCE, fetch(from, &archive, wanted.private)).await;
         fetched.map_err(|_| format!("it did not come within {} s", PATIENCE.as_secs()))??;
-        let brought = of_archive(&archive, hash.as_deref(), !wanted.yes, into)?;
+        let brought = of_archive(&archive, hash, !wanted.yes, into)?;
         std::fs::remove_file(&archive).map_err(|cause| cause.to_string())?;
         return Ok(brought);
     }
-    let path = Path::new(&wanted.from);
+    let path = Path::new(from);
     let told = std::fs::metadata(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
     match told.is_dir() {
         true if hash.is_some() => Err("--sha256 is of an archive, and this is a folder".to_owned()),
         true => of_folder(path, into),
-        false => of_archive(path, hash.as_deref(), false, into),
+        // A single file of a model, or a part of one.
+        false if !is_archive(path) && place(path).is_some() => {
+            let mut copied = Copied { into, ..Copied::default() };
+            copied.file(path, told.len())?;
+            Ok(Brought { sha256: None, passed_over: 0 })
+        }
+        false => of_archive(path, hash, false, into),
     }
 }
 
 fn of_archive(archive: &Path, hash: Option<&str>, needs_hash: bool, into: &Path) -> Result<Brought, String> {
-    let told = |cause: std::io::Error| format!("{}: {cause}", archive.display());
-    let mut file = File::open(archive).map_err(told)?;
-    if file.metadata().map_err(told)?.len() > BYTES_MAX {
+    let describe = |cause: std::io::Error| format!("{}: {cause}", archive.display());
+    let mut file = File::open(archive).map_err(describe)?;
+    if file.metadata().map_err(describe)?.len() > BYTES_MAX {
         return Err("the archive is larger than 4 GiB".to_owned());
     }
     let mut digest = Sha256::new();
-    std::io::copy(&mut file, &mut digest).map_err(told)?;
+    std::io::copy(&mut file, &mut digest).map_err(describe)?;
     let found = hex::encode(digest.finalize());
     match hash {
         Some(hash) if hash != found => return Err(format!("its SHA-256 is {found} and not the one of --sha256")),
@@ -102,32 +133,71 @@ fn of_archive(archive: &Path, hash: Option<&str>, needs_hash: bool, into: &Path)
         }
         _ => {}
     }
-    let passed_over = unpack(File::open(archive).map_err(told)?, into)?;
+    let passed_over = unpack(File::open(archive).map_err(describe)?, into)?;
     Ok(Brought { sha256: Some(found), passed_over })
 }
 
+/// Takes the files of a folder and of the folders in it, and unpacks archives there.
 fn of_folder(from: &Path, into: &Path) -> Result<Brought, String> {
-    let told = |path: &Path, cause: std::io::Error| format!("{}: {cause}", path.display());
-    let (mut passed_over, mut bytes) = (0, 0);
-    for (count, entry) in std::fs::read_dir(from).map_err(|cause| told(from, cause))?.enumerate() {
-        if count >= ENTRIES_MAX {
-            return Err(format!("the folder has more than {ENTRIES_MAX} entries"));
+    let mut copied = Copied { into, ..Copied::default() };
+    copied.folder(from, true)?;
+    Ok(Brought { sha256: None, passed_over: copied.passed_over })
+}
+
+/// Files that were copied so far.
+struct Copied<'a> {
+    into: &'a Path,
+    entries: usize,
+    bytes: u64,
+    passed_over: usize,
+}
+
+impl Default for Copied<'_> {
+    fn default() -> Self {
+        Copied { into: Path::new(""), entries: 0, bytes: 0, passed_over: 0 }
+    }
+}
+
+impl Copied<'_> {
+    /// Copies the files of a folder, and of those in it where `below` is true.
+    fn folder(&mut self, from: &Path, below: bool) -> Result<(), String> {
+        let told = |path: &Path, cause: std::io::Error| format!("{}: {cause}", path.display());
+        let entries = std::fs::read_dir(from).map_err(|cause| told(from, cause))?;
+        let paths = entries.map(|entry| entry.map(|entry| entry.path())).take(ENTRIES_MAX + 1);
+        let mut paths = paths.collect::<Result<Vec<_>, _>>().map_err(|cause| told(from, cause))?;
+        // Parts without numbers are in the order of their names.
+        paths.sort();
+        for path in paths {
+            self.entries += 1;
+            if self.entries > ENTRIES_MAX {
+                return Err(format!("the folder has more than {ENTRIES_MAX} entries"));
+            }
+            // A link in a download is followed like a file: the user named the folder.
+            let file = std::fs::metadata(&path).map_err(|cause| told(&path, cause))?;
+            if file.is_dir() && below {
+                self.folder(&path, false)?;
+            } else if file.is_file() && is_archive(&path) {
+                self.passed_over += of_archive(&path, None, false, self.into)?.passed_over;
+            } else if file.is_file() && place(&path).is_some() {
+                self.file(&path, file.len())?;
+            } else {
+                self.passed_over += 1;
+            }
         }
-        let path = entry.map_err(|cause| told(from, cause))?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // A link in a download is followed like a file: the user named the folder.
-        let file = std::fs::metadata(&path).map_err(|cause| told(&path, cause))?;
-        if !file.is_file() || !is_taken(&name) {
-            passed_over += 1;
-            continue;
-        }
-        bytes += file.len();
-        if bytes > BYTES_MAX {
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, bytes: u64) -> Result<(), String> {
+        let told = |cause: std::io::Error| format!("{}: {cause}", path.display());
+        self.bytes += bytes;
+        if self.bytes > BYTES_MAX {
             return Err("its files are larger than 4 GiB".to_owned());
         }
-        std::fs::copy(&path, into.join(&name)).map_err(|cause| told(&path, cause))?;
+        let Some(place) = place(path) else { return Ok(()) };
+        let Some(mut file) = create(self.into, &place)? else { return Ok(()) };
+        std::io::copy(&mut File::open(path).map_err(told)?, &mut file).map_err(told)?;
+        Ok(())
     }
-    Ok(Brought { sha256: None, passed_over })
 }
 
 /// Fetches a file; each redirect is looked at anew.

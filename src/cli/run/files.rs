@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 32;
 ///
 /// # Errors
 /// A path that has none.
-pub fn files(paths: &[String]) -> Result<Vec<PathBuf>, String> {
+pub(crate) fn files(paths: &[String]) -> Result<Vec<PathBuf>, String> {
     let mut files: Vec<PathBuf> = Vec::new();
     for given in paths {
         let path = Path::new(given);
@@ -40,7 +40,7 @@ pub fn files(paths: &[String]) -> Result<Vec<PathBuf>, String> {
 
 /// Returns a line for each folder among the paths below which there are files that look like suites and are not run:
 /// those in its sub-folders, and those whose ending has capitals.
-pub fn files_not_run(paths: &[String]) -> Vec<String> {
+pub(crate) fn files_not_run(paths: &[String]) -> Vec<String> {
     let line = |given: &String| {
         let folder = Path::new(given);
         let (taken, mut found) = (of_folder(folder).ok()?, Vec::new());
@@ -82,9 +82,9 @@ fn look_below(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let told = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let read = std::fs::read_dir(folder).map_err(told)?;
-    read.map(|entry| entry.map(|entry| entry.path()).map_err(told)).collect()
+    let describe = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let read = std::fs::read_dir(folder).map_err(describe)?;
+    read.map(|entry| entry.map(|entry| entry.path()).map_err(describe)).collect()
 }
 
 fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, String> {

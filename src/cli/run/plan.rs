@@ -1,9 +1,10 @@
 //! Plan of a run: which scenarios of which files with which seeds, and the resources that are made of them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::client::{Client, Trouble};
 use super::files::files;
+use super::platforms;
 use super::rooms::{self, Entry, Tokens};
 use super::{Args, Stop, refusal, text_of};
 use crate::cli::out::Out;
@@ -14,7 +15,7 @@ use crate::suite::expand::{Connect, Made};
 use crate::suite::file::{Scenario, from_file, human_fields, simulation_fields};
 use crate::suite::mask::mask;
 use crate::suite::spawn::Spawn;
-use crate::suite::verdict::{Judgement, Untold};
+use crate::suite::verdict::{Judgement, UntoldRule};
 use crate::suite::yaml::Place;
 use crate::suite::{Played, baseline};
 
@@ -22,7 +23,7 @@ use crate::suite::{Played, baseline};
 const CALLS_MAX: usize = 100_000;
 
 /// A file of the run.
-pub struct Suite {
+pub(crate) struct Suite {
     /// Position among the files.
     pub at: usize,
     /// Path as it was found.
@@ -36,7 +37,7 @@ pub struct Suite {
 }
 
 /// One call to make.
-pub struct Job {
+pub(crate) struct Job {
     /// Place of its file.
     pub suite: usize,
     /// File of the suite, as it was named.
@@ -49,7 +50,7 @@ pub struct Job {
 
 impl Job {
     /// Returns the record of a call that was not made.
-    pub fn not_made(&self, judgement: Judgement) -> Played {
+    pub(crate) fn not_made(&self, judgement: Judgement) -> Played {
         Played {
             file: self.file.clone(),
             scenario: self.scenario.name.clone(),
@@ -68,7 +69,7 @@ impl Job {
 
 /// The simulation of a call.
 #[derive(Clone, Debug, Default)]
-pub struct Ready {
+pub(crate) struct Ready {
     /// Id of the simulation at the engine.
     pub simulation: String,
     /// Turns of the agent that an earlier run heard whole.
@@ -76,7 +77,7 @@ pub struct Ready {
 }
 
 /// Suites and calls of the whole run.
-pub struct Plan {
+pub(crate) struct Plan {
     /// Suites of the run, in the order of their files.
     pub suites: Vec<Suite>,
     /// Calls in the order of files, scenarios and seeds.
@@ -104,7 +105,7 @@ impl Plan {
     ///
     /// # Errors
     /// Everything that is wrong in them, or that no scenario is asked for.
-    pub fn from_args(args: &Args) -> Result<Plan, Stop> {
+    pub(crate) fn from_args(args: &Args) -> Result<Plan, Stop> {
         let mut plan = Plan {
             suites: Vec::new(),
             jobs: Vec::new(),
@@ -206,7 +207,7 @@ impl Plan {
     ///
     /// # Errors
     /// The server does not know them, or is not reached.
-    pub async fn check_own_metrics(&self, client: &Client) -> Result<(), Stop> {
+    pub(crate) async fn check_own_metrics(&self, client: &Client) -> Result<(), Stop> {
         if self.unknown_metrics.is_empty() {
             return Ok(());
         }
@@ -236,6 +237,9 @@ impl Plan {
         if spawns && args.server.is_some() && !args.spawn {
             problems.push(format!("{file}: spawn together with --server needs --spawn"));
         }
+        self.mask(platforms::secrets(connect));
+        let others = self.suites.iter().map(|suite| (suite.file.as_str(), &suite.connect));
+        problems.extend(platforms::problem(others, connect));
         match connect {
             Connect::Named(name) if args.server.is_none() && !args.sim => {
                 problems.push(format!("{file}: agent {name} is on a server: it needs --server"));
@@ -289,7 +293,7 @@ impl Plan {
     }
 
     /// Prints the scenarios (`--list`), or what would be made of them (`--dry-run`).
-    pub fn tell(&self, args: &Args, out: &Out) {
+    pub(crate) fn tell(&self, args: &Args, out: &Out) {
         if args.list {
             let mut last = None;
             for job in self.jobs.iter().filter(|job| job.seed == args.seed) {
@@ -334,7 +338,7 @@ impl Plan {
     ///
     /// # Errors
     /// The server is not reached, or refuses a resource: then nothing was called.
-    pub async fn make(
+    pub(crate) async fn make(
         &self,
         client: &Client,
         earlier: &[(Played, Value)],
@@ -355,7 +359,7 @@ impl Plan {
                 continue;
             }
             let agent = agents.iter().find(|(suite, _)| *suite == job.suite).map_or("", |(_, agent)| agent);
-            let told = |trouble: Trouble| match trouble {
+            let describe = |trouble: Trouble| match trouble {
                 Trouble::Refused(refusal) => {
                     let what = format!("scenario '{}'", job.scenario.name);
                     let lines = refusal::lines(&refusal, &what, &job.scenario.sources, &job.scenario.at);
@@ -366,10 +370,10 @@ impl Plan {
             let mut simulation = job.scenario.simulation.clone();
             simulation.insert("agent_id".into(), json!(agent));
             simulation.entry("name").or_insert_with(|| json!(job.scenario.name));
-            let made = client.post("/v1/create-simulation", &Value::Object(simulation)).await.map_err(told)?;
+            let made = client.post("/v1/create-simulation", &Value::Object(simulation)).await.map_err(describe)?;
             let simulation = text_of(&made["simulation_id"]);
             let body = json!({ "digital_human": job.scenario.human, "simulation_ids": [made["simulation_id"]] });
-            client.post("/v1/create-digital-human", &body).await.map_err(told)?;
+            client.post("/v1/create-digital-human", &body).await.map_err(describe)?;
             let heard_whole = baseline::heard_whole(earlier, &job.file, &job.scenario.name);
             ready.push(Ready { simulation, heard_whole });
         }
@@ -396,20 +400,23 @@ impl Plan {
             // The dialects of a server are its own.
             body.remove("websocket_dialect");
         }
-        let told = |trouble: Trouble| match trouble {
+        let describe = |trouble: Trouble| match trouble {
             Trouble::Refused(refusal) => {
                 Stop::Bad(self.hidden(refusal::lines(&refusal, "connect", &made.sources, &made.at)))
             }
             other => other.into(),
         };
+        if !made.integration.is_empty() {
+            client.patch("/v1/integrations", &Value::Object(made.integration.clone())).await.map_err(describe)?;
+        }
         match (&suite.entry, &made.room) {
             (Some(Entry::New(key)), Some(room)) => {
-                client.patch("/v1/integrations", &rooms::integration(room, key)).await.map_err(told)?;
+                client.patch("/v1/integrations", &rooms::integration(room, key)).await.map_err(describe)?;
             }
             (Some(_), _) => body.extend(rooms::agent_fields(tokens, suite.at)),
             (None, _) => {}
         }
-        Ok(text_of(&client.post("/v1/add-agent", &Value::Object(body)).await.map_err(told)?["agent_id"]))
+        Ok(text_of(&client.post("/v1/add-agent", &Value::Object(body)).await.map_err(describe)?["agent_id"]))
     }
 }
 
@@ -434,7 +441,15 @@ fn sample_agent(suite: &Suite) -> Made {
         "type": "INBOUND", "mode": "VOICE", "connection_type": "SIP", "sip_uri": format!("sip:{user}@127.0.0.1:5080"),
     });
     let agent = agent.as_object().cloned().unwrap_or_default();
-    Made { kind: "sip", agent, codecs: Vec::new(), at: Place::default(), sources: Vec::new(), room: None }
+    Made {
+        kind: "sip",
+        agent,
+        codecs: Vec::new(),
+        at: Place::default(),
+        sources: Vec::new(),
+        integration: Map::new(),
+        room: None,
+    }
 }
 
 async fn find_agent(client: &Client, suite: &Suite, name: &str) -> Result<String, Stop> {
@@ -462,7 +477,7 @@ fn is_here(uri: Option<&str>) -> bool {
 }
 
 /// Prints the metrics that an expectation may name: a table, or one JSON array.
-pub fn metrics(as_json: bool, out: &Out) {
+pub(crate) fn metrics(as_json: bool, out: &Out) {
     let numbers = || catalogue::BUILT_IN.iter().filter(|metric| metric.is_number());
     if as_json {
         let all =
@@ -476,7 +491,7 @@ pub fn metrics(as_json: bool, out: &Out) {
 }
 
 /// Returns the JSON Schema of the files.
-pub fn schema() -> Value {
+pub(crate) fn schema() -> Value {
     use crate::model::digital_human::DigitalHumanSpec;
     use crate::model::expectation::Expectation;
     use crate::model::simulation::SimulationSpec;
@@ -518,7 +533,7 @@ pub fn schema() -> Value {
         "gate": { "type": "object", "additionalProperties": false,
             "properties": {
                 "pass_rate": { "type": "number", "minimum": 0, "maximum": 1 },
-                "untold": { "enum": Untold::WORDS.map(|(word, _)| word) },
+                "untold": { "enum": UntoldRule::WORDS.map(|(word, _)| word) },
             } },
     });
     fields.extend(words.as_object().cloned().unwrap_or_default());

@@ -8,8 +8,8 @@ use crate::suite::yaml::{Node, Place};
 
 /// Returns the lines of a refusal, each with the place in the file of what is refused; `sources`: values of the file by
 /// the fields of the API, `at`: the place of the whole.
-pub fn lines(refusal: &Refusal, what: &str, sources: &[(String, Node)], at: &Place) -> Vec<String> {
-    let Refusal { status, told, detail } = refusal;
+pub(crate) fn lines(refusal: &Refusal, what: &str, sources: &[(String, Node)], at: &Place) -> Vec<String> {
+    let Refusal { status, message, detail } = refusal;
     match detail {
         Value::Array(items) if !items.is_empty() => items
             .iter()
@@ -20,8 +20,8 @@ pub fn lines(refusal: &Refusal, what: &str, sources: &[(String, Node)], at: &Pla
             })
             .collect(),
         _ => {
-            let place = of_text(told, sources).unwrap_or_else(|| at.clone());
-            vec![format!("{place}: {what}: {status}: {told}")]
+            let place = of_text(message, sources).unwrap_or_else(|| at.clone());
+            vec![format!("{place}: {what}: {status}: {message}")]
         }
     }
 }
@@ -38,20 +38,20 @@ fn of_location(loc: &Value, sources: &[(String, Node)]) -> Option<(Place, String
 }
 
 /// Returns the place of the field that a text names: a trait by its name, an item by its number.
-fn of_text(told: &str, sources: &[(String, Node)]) -> Option<Place> {
+fn of_text(message: &str, sources: &[(String, Node)]) -> Option<Place> {
     let source = |name: &str| sources.iter().find(|(field, _)| field == name).map(|(_, node)| node);
-    if let Some(name) = told.strip_prefix("value of trait ").and_then(|rest| rest.split(' ').next()) {
+    if let Some(name) = message.strip_prefix("value of trait ").and_then(|rest| rest.split(' ').next()) {
         let traits = source("traits")?;
         let named = |item: &&Node| item.get("trait_name").and_then(Node::text) == Some(name);
         let listed = traits.items().and_then(|items| items.iter().find(named));
         return Some(traits.get(name).or(listed).unwrap_or(traits).at.clone());
     }
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let mut words = told.split(|c: char| !is_word(c)).filter(|word| !word.is_empty());
+    let mut words = message.split(|c: char| !is_word(c)).filter(|word| !word.is_empty());
     let word = words.find(|word| source(word).is_some())?;
     let node = source(word)?;
     let index =
-        told.split_once(&format!("{word}[")).and_then(|(_, rest)| rest.split(']').next()?.parse::<usize>().ok());
+        message.split_once(&format!("{word}[")).and_then(|(_, rest)| rest.split(']').next()?.parse::<usize>().ok());
     let item = index.and_then(|index| node.items()?.get(index));
     Some(item.unwrap_or(node).at.clone())
 }
@@ -74,7 +74,7 @@ mod tests {
             ("steps".to_owned(), of("steps")),
         ];
         let at = Place { file: "f".into(), line: 9, column: 9 };
-        for (told, detail, expect) in [
+        for (message, detail, expect) in [
             ("value of trait member is not a valid NUMBER", Value::Null, "f:1:18: connect: 400: value of trait"),
             ("steps[1] must have something", Value::Null, "f:6:5: connect: 400: steps[1]"),
             ("nothing is known of it", Value::Null, "f:9:9: connect: 400: nothing"),
@@ -85,7 +85,7 @@ mod tests {
             ),
             ("", json!([{"loc": ["body"], "msg": "Bad."}]), "f:9:9: connect: 400: [\"body\"]: Bad."),
         ] {
-            let refusal = Refusal { status: 400, told: told.to_owned(), detail };
+            let refusal = Refusal { status: 400, message: message.to_owned(), detail };
             let lines = lines(&refusal, "connect", &sources, &at);
             assert!(lines[0].starts_with(expect), "{lines:?} {expect}");
         }

@@ -27,7 +27,7 @@ const REQUEST_BYTES: usize = 256 * 1024;
 
 /// Way of a suite into the rooms of its server.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Entry {
+pub(crate) enum Entry {
     /// Each call has a room of its own, which the engine creates with this key.
     New(RoomKey),
     /// All calls are held in the room of this name, one after the other.
@@ -38,12 +38,12 @@ pub enum Entry {
 
 impl Entry {
     /// True if all calls share one room, in which two at once would meet.
-    pub fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         !matches!(self, Entry::New(_))
     }
 
     /// Returns the secret that nobody is to read.
-    pub fn secret(&self) -> &str {
+    pub(crate) fn secret(&self) -> &str {
         match self {
             Entry::New(key) | Entry::Named(key, _) => key.secret.expose(),
             Entry::Token(token) => token.expose(),
@@ -56,7 +56,7 @@ impl Entry {
 ///
 /// # Errors
 /// Names what is missing or cannot be, with its position.
-pub fn entry(args: &Args, connect: &Connect) -> Result<Option<Entry>, String> {
+pub(crate) fn entry(args: &Args, connect: &Connect) -> Result<Option<Entry>, String> {
     let Connect::Made(made) = connect else { return Ok(None) };
     let Some(room) = made.room.as_ref().filter(|_| !args.sim && !args.list) else { return Ok(None) };
     if args.server.is_some() {
@@ -96,7 +96,7 @@ fn by_flags(flags: &RoomFlags, made: &Made, room: &RoomAt) -> Result<Entry, Stri
 
 /// Returns the problem of several calls in one room into which an agent is to be dispatched for each: a server
 /// dispatches agents of a token when it makes the room.
-pub fn repeated_dispatch(connect: &Connect, entry: &Entry, calls: usize) -> Option<String> {
+pub(crate) fn repeated_dispatch(connect: &Connect, entry: &Entry, calls: usize) -> Option<String> {
     let Connect::Made(made) = connect else { return None };
     let room = made.room.as_ref()?;
     let dispatches = matches!(entry, Entry::Named(..)) && made.agent.contains_key("P1_agent_name");
@@ -110,7 +110,7 @@ pub fn repeated_dispatch(connect: &Connect, entry: &Entry, calls: usize) -> Opti
 }
 
 /// Returns the credentials of the organization for a room server.
-pub fn integration(room: &RoomAt, key: &RoomKey) -> Value {
+pub(crate) fn integration(room: &RoomAt, key: &RoomKey) -> Value {
     json!({ "P1_url": room.server, "P1_api_key": key.key, "P1_api_secret": key.secret.expose() })
 }
 
@@ -121,7 +121,7 @@ struct SharedRooms {
 }
 
 /// A server on this machine that hands out the tokens of shared rooms, until it is stopped.
-pub struct Tokens {
+pub(crate) struct Tokens {
     base: String,
     authorization: String,
     tasks: Tasks,
@@ -133,7 +133,7 @@ impl Tokens {
     ///
     /// # Errors
     /// There is no port.
-    pub async fn serve<'a>(
+    pub(crate) async fn serve<'a>(
         suites: impl Iterator<Item = (usize, &'a Connect, Option<&'a Entry>)>,
         key: &str,
     ) -> Result<Option<Tokens>, String> {
@@ -146,9 +146,9 @@ impl Tokens {
         if by_suite.is_empty() {
             return Ok(None);
         }
-        let told = |error: std::io::Error| format!("tokens of rooms cannot be handed out: {error}");
-        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(told)?;
-        let base = format!("http://{}", listener.local_addr().map_err(told)?);
+        let describe = |error: std::io::Error| format!("tokens of rooms cannot be handed out: {error}");
+        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(describe)?;
+        let base = format!("http://{}", listener.local_addr().map_err(describe)?);
         let authorization = format!("Bearer {key}");
         let rooms = Arc::new(SharedRooms { by_suite, authorization: authorization.clone() });
         let app = Router::new().route("/{suite}", post(hand_out)).with_state(rooms);
@@ -162,13 +162,13 @@ impl Tokens {
     }
 
     /// Stops the server; requests under way are dropped.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         self.tasks.stop().await;
     }
 }
 
 /// Returns the fields of an agent in a shared room. Without `tokens` nobody asks there: the engine makes no calls.
-pub fn agent_fields(tokens: Option<&Tokens>, suite: usize) -> Map<String, Value> {
+pub(crate) fn agent_fields(tokens: Option<&Tokens>, suite: usize) -> Map<String, Value> {
     let (base, authorization) = match tokens {
         Some(tokens) => (tokens.base.as_str(), tokens.authorization.as_str()),
         None => ("http://127.0.0.1:9", ""),

@@ -14,7 +14,7 @@ use crate::suite::mask::mask;
 const WORDS_CHARS: usize = 60;
 
 /// Progress lines of all calls.
-pub struct Show {
+pub(crate) struct Show {
     bars: MultiProgress,
     live: bool,
     quiet: bool,
@@ -23,7 +23,7 @@ pub struct Show {
 }
 
 /// The line of a call.
-pub struct Line {
+pub(crate) struct Line {
     bar: ProgressBar,
     name: String,
     live: bool,
@@ -33,7 +33,7 @@ pub struct Line {
 
 impl Show {
     /// Returns lines that move where standard error is a terminal and no build server reads it.
-    pub fn new(quiet: bool, masked: Vec<String>) -> Show {
+    pub(crate) fn new(quiet: bool, masked: Vec<String>) -> Show {
         let live = std::io::stderr().is_terminal() && variable("CI").is_none();
         let bars = MultiProgress::new();
         if !live || quiet {
@@ -43,7 +43,7 @@ impl Show {
     }
 
     /// Adds the line of a call.
-    pub fn line(&self, scenario: &str, seed: u64) -> Line {
+    pub(crate) fn line(&self, scenario: &str, seed: u64) -> Line {
         let bar = self.bars.add(ProgressBar::new_spinner());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed_precise} {msg}") {
             bar.set_style(style);
@@ -54,25 +54,25 @@ impl Show {
     }
 
     /// Says that something could not be written.
-    pub fn warn(&self, text: &str) {
+    pub(crate) fn warn(&self, text: &str) {
         self.bars.suspend(|| complain(text));
     }
 
     /// Takes the lines away.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         let _ = self.bars.clear();
     }
 }
 
 impl Line {
     /// Shows the state of the run in one line.
-    pub fn state(&self, state: &str) {
+    pub(crate) fn state(&self, state: &str) {
         self.bar.set_message(state.to_owned());
         self.bar.tick();
     }
 
     /// Shows the last words of a side.
-    pub fn words(&self, who: &str, words: &str) {
+    pub(crate) fn words(&self, who: &str, words: &str) {
         if !words.is_empty() {
             let words: String = words.chars().filter(|c| !c.is_control()).take(WORDS_CHARS).collect();
             self.bar.set_message(mask(&format!("{who}: {words}"), &self.masked));
@@ -81,7 +81,7 @@ impl Line {
     }
 
     /// Ends with the verdict.
-    pub fn show_end(&self, played: &Played) {
+    pub(crate) fn show_end(&self, played: &Played) {
         let why = if played.judgement.reason.is_empty() { "" } else { ": " };
         let text = format!("{} {}{why}{}", played.judgement.verdict.as_str(), self.name, played.judgement.reason);
         self.bar.finish_and_clear();

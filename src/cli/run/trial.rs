@@ -18,7 +18,7 @@ use crate::tasks::Tasks;
 ///
 /// # Errors
 /// The engine of the run would refuse a resource, or the trial cannot be set up.
-pub async fn make(args: &Args, plan: &Plan) -> Result<(), Stop> {
+pub(crate) async fn make(args: &Args, plan: &Plan) -> Result<(), Stop> {
     let mut config = match args.server {
         // The settings of a server are its own.
         Some(_) => Config::default(),
@@ -34,15 +34,15 @@ pub async fn make(args: &Args, plan: &Plan) -> Result<(), Stop> {
 }
 
 async fn at_engine(config: &Config, plan: &Plan) -> Result<(), Stop> {
-    let told = |why: &dyn std::fmt::Display| Stop::bad(why.to_string());
-    std::fs::create_dir_all(&config.data).map_err(|error| told(&error))?;
-    let store = open_store(config).await.map_err(|error| told(&error))?;
-    let dialects = dialects(config).map_err(|why| told(&why))?.into();
+    let describe = |why: &dyn std::fmt::Display| Stop::bad(why.to_string());
+    std::fs::create_dir_all(&config.data).map_err(|error| describe(&error))?;
+    let store = open_store(config).await.map_err(|error| describe(&error))?;
+    let dialects = dialects(config).map_err(|why| describe(&why))?.into();
     let settings = Settings { dialects, ..service_settings(config) };
     let service = Service::new(store, Clock::Real, settings, std::sync::Arc::new(NoLiveCalls));
-    service.library().bootstrap("run", &plan.key).await.map_err(|error| told(&error))?;
-    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| told(&error))?;
-    let address = listener.local_addr().map_err(|error| told(&error))?;
+    service.library().bootstrap("run", &plan.key).await.map_err(|error| describe(&error))?;
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| describe(&error))?;
+    let address = listener.local_addr().map_err(|error| describe(&error))?;
     let client = Client::new(&format!("http://{address}"), &plan.key).map_err(Stop::bad)?;
     let (stop, tasks) = (CancellationToken::new(), Tasks::new());
     let server = api::serve(listener, service.clone(), Setup::default(), stop.clone().cancelled_owned());

@@ -24,41 +24,41 @@ const BASELINE_BYTES_MAX: u64 = 256 << 20;
 ///
 /// # Errors
 /// The folder has something else in it, or cannot be written.
-pub fn claim(out: &Path) -> Result<(), Stop> {
-    let told = |error: std::io::Error| Stop::bad(format!("--out {}: {error}", out.display()));
+pub(crate) fn claim(out: &Path) -> Result<(), Stop> {
+    let describe = |error: std::io::Error| Stop::bad(format!("--out {}: {error}", out.display()));
     match std::fs::symlink_metadata(out) {
         Ok(about) if about.is_dir() => {
-            let is_empty = std::fs::read_dir(out).map_err(told)?.next().is_none();
+            let is_empty = std::fs::read_dir(out).map_err(describe)?.next().is_none();
             if !is_empty && !out.join(MARK).is_file() {
                 return Err(Stop::bad(format!(
                     "--out {}: no run has made this folder; it is not replaced",
                     out.display()
                 )));
             }
-            for entry in std::fs::read_dir(out).map_err(told)? {
-                let path = entry.map_err(told)?.path();
-                let is_folder = path.symlink_metadata().map_err(told)?.is_dir();
+            for entry in std::fs::read_dir(out).map_err(describe)? {
+                let path = entry.map_err(describe)?.path();
+                let is_folder = path.symlink_metadata().map_err(describe)?.is_dir();
                 let removed = if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
-                removed.map_err(told)?;
+                removed.map_err(describe)?;
             }
         }
         Ok(_) => return Err(Stop::bad(format!("--out {}: it is no folder", out.display()))),
-        Err(_) => std::fs::create_dir_all(out).map_err(told)?,
+        Err(_) => std::fs::create_dir_all(out).map_err(describe)?,
     }
-    std::fs::write(out.join(MARK), "made by ringer run; it is replaced by the next run\n").map_err(told)
+    std::fs::write(out.join(MARK), "made by ringer run; it is replaced by the next run\n").map_err(describe)
 }
 
 /// Returns the calls of an earlier run.
 ///
 /// # Errors
 /// There are none.
-pub fn baseline(folder: &Path) -> Result<Vec<(Played, Value)>, Stop> {
+pub(crate) fn baseline(folder: &Path) -> Result<Vec<(Played, Value)>, Stop> {
     let path = folder.join("results.jsonl");
-    let told = |error: std::io::Error| Stop::bad(format!("--baseline {}: {error}", path.display()));
-    if std::fs::metadata(&path).map_err(told)?.len() > BASELINE_BYTES_MAX {
+    let describe = |error: std::io::Error| Stop::bad(format!("--baseline {}: {error}", path.display()));
+    if std::fs::metadata(&path).map_err(describe)?.len() > BASELINE_BYTES_MAX {
         return Err(Stop::bad(format!("--baseline {}: it is too long", path.display())));
     }
-    let calls = lines::read_all(&std::fs::read_to_string(&path).map_err(told)?);
+    let calls = lines::read_all(&std::fs::read_to_string(&path).map_err(describe)?);
     if calls.is_empty() {
         return Err(Stop::bad(format!("--baseline {}: there are no results in it", path.display())));
     }
@@ -66,7 +66,7 @@ pub fn baseline(folder: &Path) -> Result<Vec<(Played, Value)>, Stop> {
 }
 
 /// Facts that the reports of a run tell.
-pub struct Told<'t> {
+pub(crate) struct Report<'t> {
     /// Flags of the run.
     pub args: &'t Args,
     /// Plan of the calls.
@@ -85,20 +85,20 @@ pub struct Told<'t> {
 ///
 /// # Errors
 /// A report cannot be written.
-pub fn results(told: &Told<'_>, out: &Out) -> std::io::Result<Verdict> {
-    let Told { args, plan, calls, .. } = told;
+pub(crate) fn results(report: &Report<'_>, out: &Out) -> std::io::Result<Verdict> {
+    let Report { args, plan, calls, .. } = report;
     let hide = |text: &str| mask(text, &plan.masked);
     let rows = rows(plan, calls);
     let verdict = overall(&rows);
     let mut notes = Vec::new();
-    if told.interrupted {
+    if report.interrupted {
         notes.push("The run was interrupted.".to_owned());
     }
-    if told.late {
+    if report.late {
         notes.push("The run took longer than --timeout allows.".to_owned());
     }
     let all: Vec<Value> = calls.iter().map(lines::line).collect();
-    if let Some(before) = told.baseline {
+    if let Some(before) = report.baseline {
         notes.extend(compared::warnings(&all, before).into_iter().map(|warning| format!("Warning: {warning}")));
         let differences = compared::compare(calls, before, args.seed);
         notes.extend(compared::plain(&differences).lines().map(str::to_owned));

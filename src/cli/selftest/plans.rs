@@ -4,11 +4,11 @@
 use crate::agent::Fault;
 
 /// A scenario without its name: the word for it, and its lines.
-pub type Plan = (&'static str, &'static str);
+pub(crate) type Plan = (&'static str, &'static str);
 
 /// Channel over which an agent is called.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Channel {
+pub(crate) enum Channel {
     /// SIP, in virtual or in real time.
     Sip,
     /// The engine's own protocol on a WebSocket, in real time alone.
@@ -21,7 +21,7 @@ pub enum Channel {
 
 impl Channel {
     /// Returns the channels of calls in real time, or of those in virtual time.
-    pub fn all(is_real: bool) -> &'static [Channel] {
+    pub(crate) fn all(is_real: bool) -> &'static [Channel] {
         match is_real {
             true => &[Channel::Sip, Channel::WebSocket, Channel::Pipeline, Channel::Chat],
             false => &[Channel::Sip],
@@ -29,7 +29,7 @@ impl Channel {
     }
 
     /// Returns the word behind the name of an agent that is called over this channel.
-    pub fn suffix(self) -> &'static str {
+    pub(crate) fn suffix(self) -> &'static str {
         match self {
             Channel::Sip => "",
             Channel::WebSocket => " over WebSocket",
@@ -203,7 +203,7 @@ const SILENT: Plan = (
 );
 
 /// Returns the suite that should find a fault on a channel.
-pub fn finding(fault: Fault, channel: Channel) -> Plan {
+pub(crate) fn finding(fault: Fault, channel: Channel) -> Plan {
     match fault {
         _ if channel != Channel::Sip => greeting_plan(channel),
         Fault::IgnoresKeys | Fault::WrongDigit => KEYS,
@@ -217,13 +217,13 @@ pub fn finding(fault: Fault, channel: Channel) -> Plan {
 }
 
 /// Returns the suite of an agent that greets soon on a channel.
-pub fn greeting_plan(channel: Channel) -> Plan {
+pub(crate) fn greeting_plan(channel: Channel) -> Plan {
     if channel == Channel::Chat { WRITES_SOON } else { GREETS_SOON }
 }
 
 /// Returns the channels over which a fault is planted: the time of the greeting counts from another moment on each, and
 /// a wrong rate is one of a WebSocket. None: the fault is not planted in virtual time.
-pub fn channels(fault: Fault, is_real: bool) -> &'static [Channel] {
+pub(crate) fn channels(fault: Fault, is_real: bool) -> &'static [Channel] {
     match fault {
         Fault::WrongRate if is_real => &[Channel::WebSocket],
         Fault::WrongRate => &[],
@@ -232,7 +232,7 @@ pub fn channels(fault: Fault, is_real: bool) -> &'static [Channel] {
 }
 
 /// Returns a suite of something else, that an agent with the fault passes.
-pub fn sparing(fault: Fault) -> Plan {
+pub(crate) fn sparing(fault: Fault) -> Plan {
     match fault {
         Fault::IgnoresKeys | Fault::WrongDigit | Fault::DoesNotYield | Fault::YieldsToCough => BOOKS,
         Fault::MishearsName | Fault::LateFirstWord | Fault::LateBehindRingback => KEYS,
@@ -243,7 +243,7 @@ pub fn sparing(fault: Fault) -> Plan {
 }
 
 /// Returns the agent without the fault, which passes the suite that should find it.
-pub fn sound(fault: Fault) -> &'static str {
+pub(crate) fn sound(fault: Fault) -> &'static str {
     match fault {
         Fault::YieldsToCough => Fault::Steady.as_str(),
         Fault::LateBehindRingback => Fault::SoonBehindRingback.as_str(),
@@ -252,15 +252,15 @@ pub fn sound(fault: Fault) -> &'static str {
 }
 
 /// Returns the name of a scenario: an agent with its channel, and the word for what is tried.
-pub fn name(agent: &str, channel: Channel, plan: Plan) -> String {
+pub(crate) fn name(agent: &str, channel: Channel, plan: Plan) -> String {
     format!("{agent}{} {}", channel.suffix(), plan.0)
 }
 
 /// Name of an agent that does not run: its calls should be told to be unreachable.
-pub const DEAD: &str = "dead";
+pub(crate) const DEAD: &str = "dead";
 
 /// Returns the file of an agent at this port; `command` starts it.
-pub fn file(agent: &str, channel: Channel, plans: &[Plan], port: u16, command: Option<&[String]>) -> String {
+pub(crate) fn file(agent: &str, channel: Channel, plans: &[Plan], port: u16, command: Option<&[String]>) -> String {
     let mut text = format!("version: 1\nconnect: {}\n", channel.connect(agent, port));
     if let Some(command) = command {
         let spawn = serde_json::json!({

@@ -135,7 +135,7 @@ fn steps(draw: &mut Stream) -> Vec<Step> {
     for _ in 0..draw.index(4) {
         steps.push(match draw.index(4) {
             0 => Step::SilenceMs(draw.range(500.0, 6000.0) as u32),
-            1 => Step::Keys("19".into()),
+            1 => Step::Digits("19".into()),
             2 => Step::WaitMs(3000),
             _ => Step::Hear,
         });

@@ -17,7 +17,7 @@ const CLOSING: Duration = Duration::from_secs(5);
 
 impl CallState {
     /// Closes the files of audio; returns the recording, when it was written.
-    pub async fn close_recording(&mut self, ending: &Ending) -> Option<PathBuf> {
+    pub(crate) async fn close_recording(&mut self, ending: &Ending) -> Option<PathBuf> {
         if ending.quality.recording_dropped > 0 {
             let frames = ending.quality.recording_dropped;
             self.files.warnings.push(format!("{frames} frames of the recording are silence: the disk did not keep up"));
@@ -49,7 +49,7 @@ impl CallState {
     }
 
     /// Closes the file of captured datagrams.
-    pub async fn close_capture(&mut self) {
+    pub(crate) async fn close_capture(&mut self) {
         let Some((Written { state, closed, .. }, missing)) = self.files.capture.take() else { return };
         let _ = tokio::time::timeout(CLOSING, closed).await;
         if let Some(why) = state.problem() {

@@ -42,7 +42,7 @@ pub(crate) struct OpenFiles {
 impl Files {
     /// Opens the files of a call in `folder`, its signalling named `log`; what cannot be opened is a warning, not an
     /// error.
-    pub fn open(recorder: &Recorder, folder: Option<&Path>, captured: bool, log: &str) -> Files {
+    pub(crate) fn open(recorder: &Recorder, folder: Option<&Path>, captured: bool, log: &str) -> Files {
         let mut rest = OpenFiles {
             journal: Journal::default(),
             log: SignallingLog::default(),
@@ -76,7 +76,7 @@ impl Files {
     }
 
     /// Returns the parts for the task, and those for the media thread.
-    pub fn split(self) -> (OpenFiles, RecordingRings, Option<PacketTap>) {
+    pub(crate) fn split(self) -> (OpenFiles, RecordingRings, Option<PacketTap>) {
         let Files { tracks, packet_tap, mut rest } = self;
         let Some(Tracks { recording, clean, early }) = tracks else {
             return (rest, RecordingRings::default(), packet_tap);
@@ -93,23 +93,23 @@ impl Files {
 
 impl OpenFiles {
     /// Writes a message into the log of the signalling.
-    pub fn write_log(&mut self, at_ms: i64, message: &str) {
+    pub(crate) fn write_log(&mut self, at_ms: i64, message: &str) {
         self.log.write(at_ms, message);
     }
 
     /// Adds an event to the journal; `None` for one of those that the other side causes without end.
-    pub fn add(&mut self, event: Event) -> Option<TimelineEntry> {
+    pub(crate) fn add(&mut self, event: Event) -> Option<TimelineEntry> {
         self.signalled.take(&event).then(|| self.journal.add(event))
     }
 
     /// Adds warnings about messages and events that were not kept.
-    pub fn warn_of_missing(&mut self) {
+    pub(crate) fn warn_of_missing(&mut self) {
         self.warnings.extend(self.log.warning());
         self.warnings.extend(self.signalled.warning());
     }
 
     /// Returns the journal, which is empty from now on.
-    pub fn take_journal(&mut self) -> Journal {
+    pub(crate) fn take_journal(&mut self) -> Journal {
         std::mem::take(&mut self.journal)
     }
 }

@@ -25,12 +25,12 @@ pub(crate) struct SignallingLog {
 
 impl SignallingLog {
     /// Returns a log that is written to `file`; `None`: nowhere.
-    pub fn new(file: Option<File>) -> SignallingLog {
+    pub(crate) fn new(file: Option<File>) -> SignallingLog {
         SignallingLog { file, ..SignallingLog::default() }
     }
 
     /// Writes one message with its time in milliseconds since 1970.
-    pub fn write(&mut self, at_ms: i64, message: &str) {
+    pub(crate) fn write(&mut self, at_ms: i64, message: &str) {
         let Some(file) = &mut self.file else { return };
         // The end of the call has a place of its own.
         let kept = if message.contains(" BYE\n") { 0 } else { KEPT_BYTES };
@@ -45,7 +45,7 @@ impl SignallingLog {
     }
 
     /// Returns a warning about messages that were not written; `None`: all were.
-    pub fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let (missing, most) = (self.missing, MAX_LOG_BYTES >> 20);
         (missing > 0).then(|| format!("{missing} messages are missing in the signalling log, which takes {most} MiB"))
     }
@@ -61,7 +61,7 @@ pub(crate) struct SignalledEvents {
 
 impl SignalledEvents {
     /// True if an event is kept: those of this side and of the conversation always, others up to a limit.
-    pub fn take(&mut self, event: &Event) -> bool {
+    pub(crate) fn take(&mut self, event: &Event) -> bool {
         let is_signalled = matches!(
             event.what,
             EventKind::Ringing { .. }
@@ -86,7 +86,7 @@ impl SignalledEvents {
     }
 
     /// Returns a warning about events that were not kept; `None`: all were.
-    pub fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let missing = self.count.saturating_sub(MAX_EVENTS);
         (missing > 0).then(|| {
             format!("the agent caused more than {MAX_EVENTS} events of signalling and keys: {missing} are not kept")

@@ -14,7 +14,7 @@ use ringer_transport::path::MediaPath;
 use ringer_transport::peer::{AgentError, PeerInfo, PortOutput};
 use ringer_transport::webrtc::{Bell, PeerFigures, Pump, PumpFigures};
 
-use super::queues::{self, Queues, Told, Turn};
+use super::queues::{self, Precedence, Queued, Queues};
 use super::{Attended, Channel, ChannelSide, Means, Opening};
 use crate::call_state::CallState;
 use crate::services::CallPermit;
@@ -40,7 +40,7 @@ pub(crate) trait CarriedPort {
     /// Name of the other side in warnings.
     const OTHER: &'static str;
     /// Order in which news and steps are taken before media can flow.
-    const TURN: Turn;
+    const PRECEDENCE: Precedence;
 
     /// Begins the call: media can flow.
     fn open(&mut self, now: Time, connected: Self::Connected);
@@ -93,7 +93,7 @@ pub(crate) enum SideNews<P: CarriedPort> {
     /// The connections are up: media can flow.
     Opened(Box<P::Connected>),
     /// News of the connections.
-    Told(P::News),
+    News(P::News),
     /// The connections are over; figures where there were media.
     Ended(P::End, Option<Box<Finished<P::Counts>>>),
 }
@@ -112,21 +112,21 @@ pub(crate) struct Side<P: CarriedPort> {
 
 impl<P: CarriedPort> Side<P> {
     /// Returns the call task's ends of the queues, and those of the task.
-    pub fn new(port: P) -> (Side<P>, Line<P>) {
+    pub(crate) fn new(port: P) -> (Side<P>, Line<P>) {
         let (queues, line) = Queues::new();
         (Side { port, queues, finished: None, is_open: false, is_over: false }, line)
     }
 
     /// Returns the next news; `None` after the last. A task that is gone without a last word has failed. Safe to drop
     /// and call again.
-    pub async fn next_news(&mut self) -> Option<SideNews<P>> {
+    pub(crate) async fn next_news(&mut self) -> Option<SideNews<P>> {
         if self.is_over {
             return None;
         }
-        let turn = if self.is_open { Turn::NewsFirst } else { P::TURN };
-        let news = match self.queues.next(turn).await {
-            Some(Told::News(news)) => SideNews::Told(news),
-            Some(Told::Step(step)) => step,
+        let precedence = if self.is_open { Precedence::NewsFirst } else { P::PRECEDENCE };
+        let news = match self.queues.next(precedence).await {
+            Some(Queued::News(news)) => SideNews::News(news),
+            Some(Queued::Step(step)) => step,
             None => SideNews::Ended(P::vanish(self.is_open), None),
         };
         self.is_open |= matches!(news, SideNews::Opened(_));
@@ -154,7 +154,7 @@ impl<P: CarriedPort> ChannelSide for Side<P> {
                 call.capture(P::path(&connected));
                 self.port.open(now, *connected);
             }
-            SideNews::Told(news) => self.port.receive(now, news),
+            SideNews::News(news) => self.port.receive(now, news),
             SideNews::Ended(end, finished) => {
                 while let Some(news) = self.queues.rest() {
                     self.port.receive(now, news);

@@ -60,24 +60,24 @@ impl Dialog {
 
 impl Dialogs {
     /// Takes the dialog that the call begins with.
-    pub fn begin(&mut self, key: CallKey, news: mpsc::Receiver<SipNews>) {
+    pub(crate) fn begin(&mut self, key: CallKey, news: mpsc::Receiver<SipNews>) {
         self.call = Some(Dialog { key, news: Some(news) });
     }
 
     /// Takes the dialog with the target of a transfer; an earlier one has no outcome any more.
-    pub fn add_target(&mut self, key: CallKey, news: mpsc::Receiver<SipNews>) {
+    pub(crate) fn add_target(&mut self, key: CallKey, news: mpsc::Receiver<SipNews>) {
         self.past.extend(self.target.replace(Dialog { key, news: Some(news) }));
     }
 
     /// Makes the dialog with the target that of the call.
-    pub fn switch(&mut self) {
+    pub(crate) fn switch(&mut self) {
         if let Some(target) = self.target.take() {
             self.past.extend(self.call.replace(target));
         }
     }
 
     /// Returns the name of a dialog at the socket.
-    pub fn key(&self, of: Of) -> Option<CallKey> {
+    pub(crate) fn key(&self, of: Of) -> Option<CallKey> {
         let dialog = match of {
             Of::Call => &self.call,
             Of::Target => &self.target,
@@ -87,14 +87,14 @@ impl Dialogs {
     }
 
     /// Returns the end that takes the address of a target; one that is still awaited is not any more.
-    pub fn await_address(&mut self) -> oneshot::Sender<Located> {
+    pub(crate) fn await_address(&mut self) -> oneshot::Sender<Located> {
         let (found, address) = oneshot::channel();
         self.address = Some(address);
         found
     }
 
     /// Waits for news; `None` when none will come. Nothing is lost when it is given up.
-    pub async fn next(&mut self) -> Option<(Of, News)> {
+    pub(crate) async fn next(&mut self) -> Option<(Of, News)> {
         poll_fn(|context| self.poll(context)).await
     }
 
@@ -146,14 +146,14 @@ mod tests {
         dialogs.begin(CallKey(1), news);
         assert_eq!((dialogs.key(Of::Call), dialogs.key(Of::Target)), (Some(CallKey(1)), None));
         dialogs.add_target(CallKey(2), more);
-        second.send(trace("ringing")).await.expect("there is room");
+        second.send(trace("ringing")).await.expect("there is space");
         assert_eq!(next(&mut dialogs).await, Some((Of::Target, "ringing".to_owned())));
         dialogs.switch();
         assert_eq!((dialogs.key(Of::Call), dialogs.key(Of::Target)), (Some(CallKey(2)), None));
-        first.send(trace("BYE")).await.expect("there is room");
+        first.send(trace("BYE")).await.expect("there is space");
         assert_eq!(next(&mut dialogs).await, Some((Of::Past, "BYE".to_owned())));
         drop(first);
-        second.send(trace("talk")).await.expect("there is room");
+        second.send(trace("talk")).await.expect("there is space");
         assert_eq!(next(&mut dialogs).await, Some((Of::Call, "talk".to_owned())));
         drop(second);
         assert_eq!(next(&mut dialogs).await, None);
@@ -165,8 +165,8 @@ mod tests {
         let mut dialogs = Dialogs::default();
         let found = dialogs.await_address();
         found.send(Err("its host has no address".to_owned())).expect("it is awaited");
-        let told = next(&mut dialogs).await;
-        assert_eq!(told, Some((Of::Call, "Located(Err(\"its host has no address\"))".to_owned())));
+        let news = next(&mut dialogs).await;
+        assert_eq!(news, Some((Of::Call, "Located(Err(\"its host has no address\"))".to_owned())));
         drop(dialogs.await_address());
         assert_eq!(next(&mut dialogs).await, Some((Of::Call, "Located(Err(\"the engine stops\"))".to_owned())));
         assert_eq!(next(&mut dialogs).await, None);

@@ -50,7 +50,7 @@ pub(super) struct Keys {
 
 impl Keys {
     /// Returns the keys of a call whose handshakes come by `queue`.
-    pub fn new(identity: Identity, queue: QueueReader) -> Keys {
+    pub(crate) fn new(identity: Identity, queue: QueueReader) -> Keys {
         Keys {
             identity,
             queue,
@@ -68,7 +68,7 @@ impl Keys {
     }
 
     /// Follows a media plan: what names another association needs another handshake.
-    pub fn follow(&mut self, plan: &MediaPlan) {
+    pub(crate) fn follow(&mut self, plan: &MediaPlan) {
         let each = plan.media.key_source == KeySource::HandshakeEach;
         let goes_on = |known: &Expected| plan.handshake.is_some_and(|new| new.is_same_association(known));
         if self.expected.as_ref().is_some_and(goes_on) && self.each == each {
@@ -83,22 +83,22 @@ impl Keys {
     }
 
     /// Notes that the call is up: from now on missing keys count.
-    pub fn miss_from_now(&mut self) {
+    pub(crate) fn miss_from_now(&mut self) {
         self.is_up = true;
     }
 
     /// True while [`Keys::look`] has work.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         !self.is_over
     }
 
     /// True when the media of the call wait for keys.
-    pub fn are_missing(&self) -> bool {
+    pub(crate) fn are_missing(&self) -> bool {
         self.expected.is_some() && self.keys[0].is_none()
     }
 
     /// Carries handshakes on at `now`.
-    pub fn look(&mut self, now: Instant) {
+    pub(crate) fn look(&mut self, now: Instant) {
         self.now = Some(now);
         let Some(expected) = self.expected.filter(|_| !self.is_over) else { return };
         for at in 0..if self.each { 2 } else { 1 } {
@@ -122,7 +122,7 @@ impl Keys {
     }
 
     /// Takes the datagrams that wait. Before the first look they go on waiting.
-    pub fn receive(&mut self) {
+    pub(crate) fn receive(&mut self) {
         let Some(now) = self.now.filter(|_| self.channels[0].is_some()) else { return };
         while let Some((path, datagram)) = self.queue.pop() {
             if let Some(channel) = &mut self.channels[usize::from(path == MediaChannel::Rtcp)] {
@@ -133,7 +133,7 @@ impl Keys {
     }
 
     /// Returns the next piece of news.
-    pub fn poll(&mut self) -> Option<KeyNews> {
+    pub(crate) fn poll(&mut self) -> Option<KeyNews> {
         self.news.pop_front()
     }
 

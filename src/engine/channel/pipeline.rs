@@ -20,7 +20,7 @@ use ringer_transport::pipeline::{
 use ringer_transport::webrtc::{PeerFigures, PeerSettings, Pump};
 
 use super::carried::{self, CarriedPort, Finished, Side, SideNews};
-use super::queues::Turn;
+use super::queues::Precedence;
 use super::{Channel, Means, Opening};
 use crate::PlaceError;
 use crate::call_state::CallState;
@@ -54,7 +54,11 @@ pub(super) fn dial(means: Means<'_>, terms: &PipelineDial) -> Result<Opening, Pl
         poster: Arc::new(Poster::new(guard.trusting(&services.config.tls.roots), terms.patience.request)),
         patience: terms.patience,
     };
-    let port = PipelinePort::caller(&terms.target.base_url, CallState::now(), services.clock.now_ms());
+    let (now, epoch_ms) = (CallState::now(), services.clock.now_ms());
+    let port = match &terms.target.offer {
+        Some(offer) => PipelinePort::platform(offer, now, epoch_ms),
+        None => PipelinePort::caller(&terms.target.base_url, now, epoch_ms),
+    };
     Ok(carried::open(&means, permit, port, Channel::Pipeline, "pipeline", |pump, line| ask(asking, pump, line)))
 }
 
@@ -76,7 +80,7 @@ impl CarriedPort for PipelinePort {
     const LOG: &'static str = "pipeline.log";
     const OTHER: &'static str = "the agent";
     /// Messages may come at once, and yet they follow the connection.
-    const TURN: Turn = Turn::StepsAlone;
+    const PRECEDENCE: Precedence = Precedence::StepsAlone;
 
     fn open(&mut self, now: Time, connected: Connected) {
         PipelinePort::open(self, now, connected);
@@ -109,8 +113,8 @@ impl CarriedPort for PipelinePort {
 
     /// Returns the calls of tools that wait for their results.
     fn last_events(&mut self, end: Sample) -> Vec<Event> {
-        let event = |told| {
-            let ChannelEvent::ToolCalled { name, parameters, output, source, at_ms } = told else { return None };
+        let event = |event| {
+            let ChannelEvent::ToolCalled { name, parameters, output, source, at_ms } = event else { return None };
             let call = ToolCall { name, parameters, output, source: Some(source) };
             let sample = at_ms.map_or(end, |at| Sample::from(at) * PER_MS).min(end);
             Some(Event { sample, side: Speaker::Agent, what: EventKind::ToolCall(Box::new(call)) })
@@ -149,7 +153,7 @@ impl CarriedPort for PipelinePort {
 /// Asks the pipeline and carries the call over the connection.
 fn ask(asking: Asking, mut pump: Pump, line: Line) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        let Line { mut orders, told, steps } = line;
+        let Line { mut orders, news, steps } = line;
         let Asking { target, settings, poster, patience } = asking;
         let opened = tokio::select! {
             opened = Pipeline::open(target, settings, poster, patience) => opened,
@@ -163,7 +167,7 @@ fn ask(asking: Asking, mut pump: Pump, line: Line) -> BoxFuture<'static, ()> {
         let figures = pipeline.figures().await;
         let connected = Connected { media, pc_id, path: figures.path, heard_since: figures.first_at };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
-        let end = pipeline.run(&mut pump, &mut orders, &told).await;
+        let end = pipeline.run(&mut pump, &mut orders, &news).await;
         let (peer, counts) = (pipeline.figures().await, pipeline.counts());
         let finished = Finished { pump: pump.figures(), peer, counts };
         let _ = steps.send(SideNews::Ended(end, Some(Box::new(finished)))).await;
@@ -178,7 +182,7 @@ fn carry(
     line: Line,
 ) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        let Line { mut orders, told, steps } = line;
+        let Line { mut orders, news, steps } = line;
         let connected = tokio::select! {
             connected = incoming.connect(patience.connection) => connected,
             () = hung_up(&mut orders) => return drop(steps.send(SideNews::Ended(PipelineEnd::HungUp, None)).await),
@@ -190,7 +194,7 @@ fn carry(
         let (figures, pc_id) = (incoming.figures().await, Some(incoming.pc_id.clone()));
         let connected = Connected { media, pc_id, path: figures.path, heard_since: figures.first_at };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
-        let end = incoming.run(&mut pump, &mut orders, &told).await;
+        let end = incoming.run(&mut pump, &mut orders, &news).await;
         let peer = incoming.figures().await;
         let finished = Finished { pump: pump.figures(), peer, counts: RtviCounts::default() };
         let _ = steps.send(SideNews::Ended(end, Some(Box::new(finished)))).await;
@@ -212,13 +216,13 @@ mod tests {
     /// Messages may be there before the call task has looked for the connection, and others when it has ended.
     #[tokio::test]
     async fn messages_stand_between_the_connection_and_its_end() {
-        let (mut side, Line { orders: _orders, told, steps }) = side();
-        told.send(PipelineNews::Restarts);
+        let (mut side, Line { orders: _orders, news, steps }) = side();
+        news.send(PipelineNews::Restarts);
         let connected = Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None, heard_since: None };
-        steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
-        steps.send(SideNews::Ended(PipelineEnd::HungUp, None)).await.expect("there is room");
+        steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is space");
+        steps.send(SideNews::Ended(PipelineEnd::HungUp, None)).await.expect("there is space");
         assert!(matches!(side.next_news().await, Some(SideNews::Opened(_))));
-        assert!(matches!(side.next_news().await, Some(SideNews::Told(PipelineNews::Restarts))));
+        assert!(matches!(side.next_news().await, Some(SideNews::News(PipelineNews::Restarts))));
         assert!(matches!(side.next_news().await, Some(SideNews::Ended(PipelineEnd::HungUp, _))));
         assert!(side.next_news().await.is_none());
     }
@@ -231,7 +235,7 @@ mod tests {
             if is_open {
                 let connected =
                     Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None, heard_since: None };
-                line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
+                line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is space");
                 assert!(matches!(side.next_news().await, Some(SideNews::Opened(_))));
             }
             drop(line);

@@ -16,7 +16,7 @@ const STEPS: usize = 2;
 
 /// Order in which the call task takes what waits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Precedence {
     /// Steps are taken alone; news wait.
     StepsAlone,
     /// Steps are taken before news.
@@ -37,12 +37,12 @@ pub(crate) struct Queues<O, N, S> {
 /// The task's ends of the queues.
 pub(crate) struct Line<O, N, S> {
     pub orders: mpsc::Receiver<O>,
-    pub told: NewsSender<N>,
+    pub news: NewsSender<N>,
     pub steps: mpsc::Sender<S>,
 }
 
 /// One thing that the task has told.
-pub(crate) enum Told<N, S> {
+pub(crate) enum Queued<N, S> {
     /// News of the connections.
     News(N),
     /// Step in the life of the connections.
@@ -51,55 +51,58 @@ pub(crate) enum Told<N, S> {
 
 impl<O, N, S> Queues<O, N, S> {
     /// Returns the call task's ends of new queues, and those of the task.
-    pub fn new() -> (Queues<O, N, S>, Line<O, N, S>) {
+    pub(crate) fn new() -> (Queues<O, N, S>, Line<O, N, S>) {
         let (orders, to_do) = mpsc::channel(ORDERS);
-        let (told, news) = NewsSender::new(NEWS);
+        let (sender, news) = NewsSender::new(NEWS);
         let (step, steps) = mpsc::channel(STEPS);
-        (Queues { orders, news, steps, unsent: 0, lost: told.lost_news() }, Line { orders: to_do, told, steps: step })
+        (
+            Queues { orders, news, steps, unsent: 0, lost: sender.lost_news() },
+            Line { orders: to_do, news: sender, steps: step },
+        )
     }
 
     /// Returns what the task tells next; `None` when the task is gone. Safe to drop and call again.
-    pub async fn next(&mut self, turn: Turn) -> Option<Told<N, S>> {
+    pub(crate) async fn next(&mut self, precedence: Precedence) -> Option<Queued<N, S>> {
         let Queues { news, steps, .. } = self;
-        match turn {
-            Turn::StepsAlone => steps.recv().await.map(Told::Step),
-            Turn::StepsFirst => tokio::select! {
+        match precedence {
+            Precedence::StepsAlone => steps.recv().await.map(Queued::Step),
+            Precedence::StepsFirst => tokio::select! {
                 biased;
-                Some(step) = steps.recv() => Some(Told::Step(step)),
-                Some(news) = news.recv() => Some(Told::News(news)),
+                Some(step) = steps.recv() => Some(Queued::Step(step)),
+                Some(news) = news.recv() => Some(Queued::News(news)),
                 else => None,
             },
-            Turn::NewsFirst => tokio::select! {
+            Precedence::NewsFirst => tokio::select! {
                 biased;
-                Some(news) = news.recv() => Some(Told::News(news)),
-                Some(step) = steps.recv() => Some(Told::Step(step)),
+                Some(news) = news.recv() => Some(Queued::News(news)),
+                Some(step) = steps.recv() => Some(Queued::Step(step)),
                 else => None,
             },
         }
     }
 
     /// Returns news that came before the end and were not read.
-    pub fn rest(&mut self) -> Option<N> {
+    pub(crate) fn rest(&mut self) -> Option<N> {
         self.news.try_recv().ok()
     }
 
     /// Gives an order to the task.
-    pub fn order(&mut self, order: O) {
+    pub(crate) fn order(&mut self, order: O) {
         if let Err(mpsc::error::TrySendError::Full(_)) = self.orders.try_send(order) {
             self.unsent += 1;
         }
     }
 
     /// Ends the connections, whatever waits.
-    pub fn hang_up(&mut self) {
+    pub(crate) fn hang_up(&mut self) {
         // Without a sender the task hangs up.
         let (closed, _) = mpsc::channel(1);
         self.orders = closed;
     }
 
-    /// Returns warnings about this side: orders that found no room, and news that it did not take in time. `other`
+    /// Returns warnings about this side: orders that did not fit, and news that it did not take in time. `other`
     /// names the other side.
-    pub fn warnings(&self, other: &str) -> Vec<String> {
+    pub(crate) fn warnings(&self, other: &str) -> Vec<String> {
         let lost = format!("events of {other} are missing: this side was held up and did not take them in time");
         warnings_of(&[(self.unsent, &format!("messages to {other} were not sent")), (self.lost.count(), &lost)])
     }
@@ -127,10 +130,10 @@ mod tests {
     async fn news_that_were_not_taken_in_time_are_told() {
         let (mut queues, line) = Queues::<(), usize, ()>::new();
         assert_eq!(queues.warnings("the room"), Vec::<String>::new());
-        (0..NEWS + 3).for_each(|n| line.told.send(n));
+        (0..NEWS + 3).for_each(|n| line.news.send(n));
         (0..ORDERS + 1).for_each(|_| queues.order(()));
         let lost = "3 events of the room are missing: this side was held up and did not take them in time";
         assert_eq!(queues.warnings("the room"), ["1 messages to the room were not sent", lost]);
-        assert!(matches!(queues.next(Turn::NewsFirst).await, Some(Told::News(0))));
+        assert!(matches!(queues.next(Precedence::NewsFirst).await, Some(Queued::News(0))));
     }
 }

@@ -15,7 +15,7 @@ use ringer_transport::webrtc::{PeerFigures, PeerSettings, Pump};
 use ringer_transport::websocket::dial::Dialer;
 
 use super::carried::{self, CarriedPort, Finished, Side, SideNews};
-use super::queues::Turn;
+use super::queues::Precedence;
 use super::{Channel, Means, Opening};
 use crate::PlaceError;
 use crate::call_state::CallState;
@@ -57,8 +57,8 @@ pub(super) fn dial(means: Means<'_>, terms: &RoomDial) -> Result<Opening, PlaceE
         dialer: means.dialer.clone(),
         patience: terms.patience,
     };
-    let port = RoomPort::new(&terms.target.server_url, CallState::now(), services.clock.now_ms())
-        .with_terms(terms.terms.clone());
+    let shown = terms.terms.shown.as_ref().unwrap_or(&terms.target.server_url);
+    let port = RoomPort::new(shown, CallState::now(), services.clock.now_ms()).with_terms(terms.terms.clone());
     Ok(carried::open(&means, permit, port, Channel::Room, "room", |pump, line| join(joining, pump, line)))
 }
 
@@ -72,7 +72,7 @@ impl CarriedPort for RoomPort {
     const LOG: &'static str = "room.log";
     const OTHER: &'static str = "the room";
     /// Warnings and messages may come before the agent is there; what is told behind the beginning belongs to the call.
-    const TURN: Turn = Turn::StepsFirst;
+    const PRECEDENCE: Precedence = Precedence::StepsFirst;
 
     fn open(&mut self, now: Time, connected: Connected) {
         RoomPort::open(self, now, connected);
@@ -128,9 +128,9 @@ impl CarriedPort for RoomPort {
 /// Joins the room and carries the call in it.
 fn join(joining: Joining, mut pump: Pump, line: Line) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        let Line { mut orders, told, steps } = line;
+        let Line { mut orders, news, steps } = line;
         let Joining { target, settings, dialer, patience } = joining;
-        let opened = RoomCall::open(target, settings, dialer, patience, &mut orders, &told).await;
+        let opened = RoomCall::open(target, settings, dialer, patience, &mut orders, &news).await;
         let mut call = match opened {
             Ok(call) => call,
             Err(end) => return drop(steps.send(SideNews::Ended(end, None)).await),
@@ -147,7 +147,7 @@ fn join(joining: Joining, mut pump: Pump, line: Line) -> BoxFuture<'static, ()> 
             heard_since: Some(call.heard_since()),
         };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
-        let end = call.run(&mut pump, &mut orders, &told).await;
+        let end = call.run(&mut pump, &mut orders, &news).await;
         let finished = Finished {
             pump: pump.figures(),
             peer: call.last_figures(),
@@ -182,12 +182,12 @@ mod tests {
                 };
                 let connected =
                     Connected { media: MediaParams::new(Codec::Opus), joined, path: None, heard_since: None };
-                line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
+                line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is space");
                 assert!(matches!(side.next_news().await, Some(SideNews::Opened(_))));
             }
-            line.told.send(RoomNews::Returned);
+            line.news.send(RoomNews::Returned);
             drop(line);
-            assert!(matches!(side.next_news().await, Some(SideNews::Told(RoomNews::Returned))));
+            assert!(matches!(side.next_news().await, Some(SideNews::News(RoomNews::Returned))));
             let Some(SideNews::Ended(RoomEnd::Failed(fault), None)) = side.next_news().await else {
                 panic!("it ended")
             };

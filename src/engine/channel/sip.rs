@@ -39,6 +39,9 @@ use crate::{Destination, PlaceError, Placement, SIP_LOG, SipDial};
 /// Time limit for the other side to accept that this one hung up.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// Text in the place of a secret.
+const MASKED: &str = "(masked)";
+
 /// News of the signalling, and of what is done beside it.
 pub(crate) enum SideNews {
     /// News of a dialog.
@@ -79,7 +82,11 @@ pub(super) async fn dial(
     placement: &mut Placement,
 ) -> Result<Opening, PlaceError> {
     let services = means.services;
-    let (uri, hops) = dial.route(services.names()).await?;
+    let secrets = dial.secrets.clone();
+    let (uri, hops) = dial.route(services.names()).await.map_err(|refusal| match refusal {
+        PlaceError::BadTarget(why) => PlaceError::BadTarget(secrets.replace(why, MASKED)),
+        other => other,
+    })?;
     // Whoever is there may have the credentials, too, when it is called again for a transfer.
     dial.hops.clone_from(&hops);
     placement.destination = Destination::Sip(dial.clone());
@@ -88,7 +95,8 @@ pub(super) async fn dial(
     let no = means.next_no();
     let supported =
         offer(services, placement.destination.codecs(), srtp_of(services, &placement.destination), &sockets, no);
-    let mut port = SipPort::caller(dial.target.clone(), placement.destination.guard());
+    let mut port = SipPort::caller(dial.target.clone(), placement.destination.guard())
+        .shown_as(secrets.replace(dial.target.clone(), MASKED));
     hops.first().into_iter().for_each(|first| port.set_transport(first.transport));
     for place in hops.iter().filter(|hop| services.config.tls.is_insecure(hop)) {
         port.warn(format!("the certificate of {place} was not verified (tls.insecure_hosts)"));
@@ -200,6 +208,14 @@ fn opening(
 }
 
 impl SipSide {
+    /// Returns a message for the log, without what the settings of the call keep secret.
+    fn mask(&self, message: String) -> String {
+        match &self.terms {
+            Destination::Sip(dial) => dial.secrets.replace(message, MASKED),
+            _ => message,
+        }
+    }
+
     async fn act(&mut self, call: &mut CallState, action: SipAction) {
         match action {
             SipAction::Send(order) => self.order(&call.services, Of::Call, order).await,
@@ -316,7 +332,7 @@ impl ChannelSide for SipSide {
     async fn follow(&mut self, call: &mut CallState, news: SideNews) {
         match news {
             SideNews::Dialog(_, News::Sip(SipNews::Trace(message))) => {
-                return call.files.write_log(call.services.clock.now_ms(), &message);
+                return call.files.write_log(call.services.clock.now_ms(), &self.mask(message));
             }
             SideNews::Dialog(Of::Call, News::Sip(SipNews::Event(event))) => self.port.receive(*event),
             SideNews::Dialog(Of::Target, News::Sip(SipNews::Event(event))) => self.port.receive_target(*event),
@@ -368,7 +384,7 @@ impl ChannelSide for SipSide {
             }
         };
         let _ = tokio::time::timeout(FAREWELL, collect).await;
-        messages
+        messages.into_iter().map(|(at_ms, message)| (at_ms, self.mask(message))).collect()
     }
 
     fn peer(&self) -> &PeerInfo {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use ringer_base::guard::Guard;
-use ringer_media::call::{Control, Quality};
+use ringer_media::call::{Control, Event, Quality};
 use ringer_media::frame::RATE_HZ;
 use ringer_media::leg::PcmParams;
 use ringer_media::rings::frame_rings;
@@ -258,6 +258,11 @@ impl ChannelSide for SocketSide {
             self.frames.add_to(quality);
         }
         (self.link, self.dialling) = (None, None);
+    }
+
+    async fn own_event(&mut self, call: &mut CallState, event: &Event) {
+        self.port.own_event(event);
+        self.drain(call).await;
     }
 
     fn peer(&self) -> &PeerInfo {

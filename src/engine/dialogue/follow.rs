@@ -6,11 +6,11 @@ use ringer_media::call::{EventKind, Side};
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::PER_MS;
 
-use super::{Dialogue, Output, Turn};
+use super::{Dialogue, Output, UnansweredTurn};
 
 impl Dialogue {
     /// Writes the agent's language from now on, once it is known to be another one.
-    pub(super) fn follow(&mut self, turn: &Turn) {
+    pub(super) fn follow(&mut self, turn: &UnansweredTurn) {
         if !self.spec.follows_language {
             return;
         }

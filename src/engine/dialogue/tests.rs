@@ -45,7 +45,20 @@ impl Stage {
         stage
     }
 
+    /// Puts the conversation aside and takes it up again, where it can be. The trouble of a sending is its driver's.
+    fn put_aside(&mut self) {
+        let is_troubled = matches!(self.dialogue.doing, Doing::Sending { trouble: Some(_), .. });
+        if let Some(saved) = self.dialogue.save().filter(|_| !is_troubled) {
+            let text = serde_json::to_string(&saved).expect("it is JSON");
+            let saved = serde_json::from_str(&text).expect("it is read back");
+            self.dialogue = Dialogue::resume(self.dialogue.spec.clone(), saved);
+        }
+    }
+
+    /// Feeds an input to a conversation that was put aside before it, so that every test shows that this changes
+    /// nothing.
     fn feed(&mut self, input: Input) {
+        self.put_aside();
         self.dialogue.handle(self.now, input);
         while let Some(output) = self.dialogue.poll() {
             match output {
@@ -508,7 +521,7 @@ fn the_mind_tells_the_meaning_of_a_turn_and_words_do_where_it_cannot() {
     assert_eq!(stage.take_outputs(), ["send March third."], "without a model the words tell");
 }
 
-/// The words and keys of a move are one message, and two lines of what was said.
+/// The words and digits of a move are one message, and two lines of what was said.
 #[test]
 fn keys_are_typed_behind_words_and_remembered_as_keys() {
     let lines = |dialogue: &Dialogue| -> Vec<(String, String)> {

@@ -41,7 +41,7 @@ impl CallServices {
         let no = match &message {
             FromShard::Control(no, _)
             | FromShard::Effect(no, ..)
-            | FromShard::Ears(no, _)
+            | FromShard::Ears(no, ..)
             | FromShard::Event(no, _)
             | FromShard::Frames(no)
             | FromShard::Handshakes(no)

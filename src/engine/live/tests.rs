@@ -4,8 +4,11 @@ use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Wake};
 
+use parking_lot::Mutex;
 use ringer_base::clock::Clock;
+use ringer_media::call::Opening;
 use ringer_provider::fake::{FakeRecognizer, FakeSynthesizer};
+use ringer_provider::{Failure, Job, Spoken, Status, Synthesizer, VoiceWanted};
 use ringer_transport::sip::names::Resolver;
 
 use super::*;
@@ -67,4 +70,51 @@ async fn an_engine_that_nobody_holds_any_more_is_gone_with_its_threads() {
     drop((engine, incoming));
     assert!(services.upgrade().is_none(), "a task holds the engine");
     assert!(shared.stop.load(Ordering::Relaxed), "the media thread is told to end");
+}
+
+/// A hum that notes what it is to make before a call.
+#[derive(Default)]
+struct NotingSynthesizer {
+    hum: FakeSynthesizer,
+    prepared: Mutex<Vec<String>>,
+}
+
+impl Synthesizer for NotingSynthesizer {
+    fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure> {
+        self.hum.voice(wanted)
+    }
+
+    fn synthesize<'a>(
+        &'a self,
+        text: &'a str,
+        voice: &'a Voice,
+        out: mpsc::Sender<Spoken>,
+    ) -> Job<'a, Result<(), Failure>> {
+        self.hum.synthesize(text, voice, out)
+    }
+
+    fn prepare<'a>(&'a self, texts: &'a [String], _voice: &'a Voice) -> Job<'a, ()> {
+        self.prepared.lock().extend_from_slice(texts);
+        Box::pin(std::future::ready(()))
+    }
+
+    fn status(&self) -> Status {
+        Status::Ok
+    }
+}
+
+#[tokio::test]
+async fn words_that_are_known_are_made_before_the_call() {
+    let synthesizer = Arc::new(NotingSynthesizer::default());
+    let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
+    let config = named::config("127.0.0.1:0", Resolver::default());
+    let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
+    let (engine, _incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
+    let mut placement = named::placement("sip:nobody@127.0.0.1:9", None, &*synthesizer);
+    placement.spec.opening = Opening::Say("Good morning.".to_owned());
+    let _handle = engine.place(placement).await.expect("it is dialled");
+    let prepared = synthesizer.prepared.lock().clone();
+    assert_eq!(prepared.first().map(String::as_str), Some("Good morning."));
+    assert!(prepared.iter().any(|text| text == "Hello? Are you there?"), "{prepared:?}");
+    engine.stop().await;
 }

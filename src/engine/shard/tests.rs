@@ -57,7 +57,7 @@ fn a_call_over_rings_is_heard_at_real_time() {
     let params = PcmParams::new(16_000).expect("a rate that is spoken");
     let (rings, mut agent) = frame_rings(params);
     let (mut orders, commands) = RingBuffer::new(64);
-    let (messages, mut told) = RingBuffer::new(4096);
+    let (messages, mut inbox) = RingBuffer::new(4096);
     let (shared, thread) = media_thread(commands, messages);
     let (heard, mut recorded) = RingBuffer::new(16_000 * 30);
     let (tap, _ears) = RingBuffer::new(16_000);
@@ -85,7 +85,7 @@ fn a_call_over_rings_is_heard_at_real_time() {
         if frames.len() >= 5 && !sent {
             sent = agent.receive(monotonic(), &words);
         }
-        while let Ok(message) = told.pop() {
+        while let Ok(message) = inbox.pop() {
             match message {
                 FromShard::Event(_, event) => events.push(event),
                 FromShard::Ended(..) => ended = true,

@@ -170,7 +170,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub fn new(setup: Setup) -> Result<Host, String> {
+    pub(crate) fn new(setup: Setup) -> Result<Host, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let mut draws = setup.seed.stream("sim");
         let sip_seed = u64::from(draws.bits()) << 32 | u64::from(draws.bits());
@@ -245,17 +245,17 @@ impl Host {
     }
 
     /// True if nothing more can happen to its Call.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.call.as_ref().is_none_or(Call::is_over)
     }
 
     /// True once its Call was connected.
-    pub fn is_connected(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         self.origin.is_some()
     }
 
     /// Returns the time of this side's next event.
-    pub fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         let timer = self.endpoint.next_timer().map(|at| Time(at.0));
         let due = self.due.first_key_value().map(|((at, _), _)| *at);
         let held = self.call.as_ref().and_then(Call::due);
@@ -270,23 +270,23 @@ impl Host {
     }
 
     /// Hears the other side's words with capitals and punctuation from now on.
-    pub fn hear_punctuation(&mut self) {
+    pub(crate) fn hear_punctuation(&mut self) {
         self.hears_punctuation = true;
     }
 
     /// Words of this side so far.
-    pub fn utterances(&self) -> &[Said] {
+    pub(crate) fn utterances(&self) -> &[Said] {
         &self.said
     }
 
     /// Drains the datagrams sent since the last call.
-    pub fn drain_sent(&mut self) -> std::vec::Drain<'_, Datagram> {
+    pub(crate) fn drain_sent(&mut self) -> std::vec::Drain<'_, Datagram> {
         self.outbox.drain(..)
     }
 
     /// Takes a datagram that arrived. As with the sockets of real calls, media is taken from where it goes to alone,
     /// once that is known.
-    pub fn receive(&mut self, arrived: &Arrived) {
+    pub(crate) fn receive(&mut self, arrived: &Arrived) {
         let Datagram { from, to, bytes } = &arrived.datagram;
         self.scene.iter_mut().for_each(|scene| scene.fork(arrived, *to == self.address));
         if *to == self.address {
@@ -310,7 +310,7 @@ impl Host {
     }
 
     /// Does everything that is due; `said` are the other side's words.
-    pub fn act(&mut self, now: Time, said: &[Said]) {
+    pub(crate) fn act(&mut self, now: Time, said: &[Said]) {
         self.endpoint.tick(sip_time(now));
         self.drain_sip(now);
         if self.answer.take_if(|at| *at <= now).is_some() {
@@ -345,12 +345,12 @@ impl Host {
     }
 
     /// Ends the call as the control API does.
-    pub fn hang_up(&mut self, now: Time, reason: EndReason) {
+    pub(crate) fn hang_up(&mut self, now: Time, reason: EndReason) {
         self.tell(now, Input::Command(Command::Hangup(reason)));
     }
 
     /// Returns the outcome of this side at the end, with the invariants that it broke.
-    pub fn finish(mut self) -> Side {
+    pub(crate) fn finish(mut self) -> Side {
         if !self.endpoint.is_idle() {
             self.violations.push("a SIP call or transaction is left".into());
         }

@@ -40,7 +40,7 @@ pub(super) struct Network {
 
 impl Network {
     /// Returns a network that draws from streams of `seed`, one for each way.
-    pub fn new(spec: NetemSpec, seed: Seed) -> Network {
+    pub(crate) fn new(spec: NetemSpec, seed: Seed) -> Network {
         let way = |address: SocketAddr, name: &str| (address.ip(), Netem::new(spec, seed.stream(name)));
         let ways = [
             way(CALLER, "network to caller"),
@@ -52,12 +52,12 @@ impl Network {
     }
 
     /// Becomes another network from now on.
-    pub fn change(&mut self, spec: NetemSpec) {
+    pub(crate) fn change(&mut self, spec: NetemSpec) {
         self.ways.iter_mut().for_each(|(_, way)| way.change(spec));
     }
 
     /// Hands a datagram in.
-    pub fn send(&mut self, now: Time, datagram: &Datagram) {
+    pub(crate) fn send(&mut self, now: Time, datagram: &Datagram) {
         let flow = (datagram.from, datagram.to);
         let known = self.flows.iter().position(|known| *known == flow);
         let place = known.unwrap_or(self.flows.len());
@@ -72,14 +72,14 @@ impl Network {
     }
 
     /// Returns the next datagram that has arrived at `host` by `now`.
-    pub fn receive(&mut self, host: IpAddr, now: Time) -> Option<Arrived> {
+    pub(crate) fn receive(&mut self, host: IpAddr, now: Time) -> Option<Arrived> {
         let (at, mut bytes) = find(&mut self.ways, host)?.1.receive(now)?;
         let (from, to) = self.flows[usize::from(bytes.remove(0))];
         Some(Arrived { at, datagram: Datagram { from, to, bytes } })
     }
 
     /// Returns the time at which the next datagram arrives.
-    pub fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         self.ways.iter().filter_map(|(_, way)| way.next()).min()
     }
 }

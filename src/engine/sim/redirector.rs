@@ -25,14 +25,14 @@ pub(super) struct Redirector {
 
 impl Redirector {
     /// Returns an element at `address`; `actions` is not empty.
-    pub fn new(address: SocketAddr, seed: Seed, actions: Vec<(Duration, Action)>) -> Redirector {
+    pub(crate) fn new(address: SocketAddr, seed: Seed, actions: Vec<(Duration, Action)>) -> Redirector {
         let config =
             EndpointConfig { local: address, tcp: None, tls: None, user_agent: "Redirector".to_owned(), seed: seed.0 };
         Redirector { address, endpoint: Endpoint::new(config), actions, invites: 0, due: BTreeMap::new() }
     }
 
     /// Takes a datagram; what is not for the SIP port is passed over.
-    pub fn receive(&mut self, arrived: &Arrived) {
+    pub(crate) fn receive(&mut self, arrived: &Arrived) {
         if arrived.datagram.to == self.address {
             let Datagram { from, bytes, .. } = &arrived.datagram;
             self.endpoint.receive(ringer_sip::Time(arrived.at.0), Hop::udp(*from), bytes);
@@ -40,13 +40,13 @@ impl Redirector {
     }
 
     /// Returns the time of what it does by itself.
-    pub fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         let timer = self.endpoint.next_timer().map(|at| Time(at.0));
         timer.into_iter().chain(self.due.first_key_value().map(|((at, _), _)| *at)).min()
     }
 
     /// Does everything that is due.
-    pub fn act(&mut self, now: Time) {
+    pub(crate) fn act(&mut self, now: Time) {
         self.endpoint.tick(ringer_sip::Time(now.0));
         while let Some(entry) = self.due.first_entry().filter(|entry| entry.key().0 <= now) {
             let ((_, key), action) = entry.remove_entry();
@@ -55,7 +55,7 @@ impl Redirector {
     }
 
     /// Returns what it sent since the last time.
-    pub fn take_sent(&mut self) -> Vec<Datagram> {
+    pub(crate) fn take_sent(&mut self) -> Vec<Datagram> {
         let mut sent = Vec::new();
         while let Some(output) = self.endpoint.poll() {
             match output {

@@ -201,7 +201,7 @@ impl Action {
     }
 
     /// True for what answers an INVITE, or the upgrade request of a WebSocket.
-    pub fn is_response(&self) -> bool {
+    pub(crate) fn is_response(&self) -> bool {
         matches!(
             self,
             Action::Ring(_)

@@ -81,29 +81,29 @@ struct Way {
 
 impl Streams {
     /// Returns idle ways that draw from streams of `seed`.
-    pub fn new(spec: NetemSpec, seed: Seed) -> Streams {
+    pub(crate) fn new(spec: NetemSpec, seed: Seed) -> Streams {
         let way = |name: &str| Way::new(spec, seed.stream(name));
         Streams { to_caller: way("stream to caller"), to_agent: way("stream to agent") }
     }
 
     /// Becomes another network from now on.
-    pub fn change(&mut self, spec: NetemSpec) {
+    pub(crate) fn change(&mut self, spec: NetemSpec) {
         self.to_caller.change(spec);
         self.to_agent.change(spec);
     }
 
     /// Hands a parcel in.
-    pub fn send(&mut self, now: Time, is_to_caller: bool, parcel: Parcel) {
+    pub(crate) fn send(&mut self, now: Time, is_to_caller: bool, parcel: Parcel) {
         self.way(is_to_caller).send(now, parcel);
     }
 
     /// Returns the next parcel that has arrived by `now`, with the time of its arrival.
-    pub fn receive(&mut self, is_to_caller: bool, now: Time) -> Option<(Time, Parcel)> {
+    pub(crate) fn receive(&mut self, is_to_caller: bool, now: Time) -> Option<(Time, Parcel)> {
         self.way(is_to_caller).on_the_way.pop_front_if(|(arrival, _)| *arrival <= now)
     }
 
     /// Returns the time at which the next parcel arrives.
-    pub fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         let first = |way: &Way| way.on_the_way.front().map(|(arrival, _)| *arrival);
         first(&self.to_caller).into_iter().chain(first(&self.to_agent)).min()
     }

@@ -39,9 +39,11 @@ pub fn is_by_ear(spec: &CustomMetricSpec) -> bool {
 
 /// Asks the model that hears.
 pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, ear: Ear<'_>) -> Finding {
-    if let Some(wanted) = spec.audio_model.as_ref().filter(|wanted| **wanted != ear.model.name()) {
-        return Finding::not_evaluated(format!("Audio model '{wanted}' is not configured"));
-    }
+    let other = match model::other_model(ear.model, spec.audio_model.as_deref()) {
+        Ok(other) => other,
+        Err(name) => return Finding::not_evaluated(format!("Audio model '{name}' is not configured")),
+    };
+    let model = other.as_deref().unwrap_or(ear.model);
     let heard = match recording_of(spec.eval_segment, part.span_ms, ear.sides) {
         Ok(heard) => heard,
         Err(why) => return Finding::not_evaluated(why),
@@ -55,11 +57,11 @@ pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, ear: Ear<'_
     // Models that hear refuse to be held to a form of answer.
     (request.audio, request.json) = (Some(heard.wav), false);
     // Words that the transcript lacks can be heard.
-    model::judged_by(spec, request, ear.model, false).await
+    model::judged_by(spec, request, model, false).await
 }
 
 /// Excerpt of a recording for a model that hears.
-pub struct Recording {
+pub(crate) struct Recording {
     what: &'static str,
     /// Bytes of a WAV file.
     pub wav: Arc<[u8]>,
@@ -69,7 +71,7 @@ pub struct Recording {
 ///
 /// # Errors
 /// Why there is none.
-pub fn recording_of(
+pub(crate) fn recording_of(
     segment: EvalSegment,
     (from_ms, to_ms): (i64, i64),
     sides: &[Vec<i16>],

@@ -1,6 +1,7 @@
 //! Metrics that a language model judges: what it is asked, and how its answers are read.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use ringer_model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
 use ringer_model::{Object, text_of};
@@ -31,11 +32,27 @@ const NOT_KNOWN: &str =
 const LOST: &str = "\nWhere words are not known ([speech not understood]) somebody spoke, and nobody can tell what was said: \
     conclude nothing from its being missing.\n";
 
+/// Returns the model that a metric names, where it is another one than `main`.
+///
+/// # Errors
+/// The name of a model that is not configured.
+pub(super) fn other_model<'n>(
+    main: &dyn LanguageModel,
+    name: Option<&'n str>,
+) -> Result<Option<Arc<dyn LanguageModel>>, &'n str> {
+    match name.filter(|name| *name != main.name()) {
+        None => Ok(None),
+        Some(name) => main.other(name).map(Some).ok_or(name),
+    }
+}
+
 /// Asks `settings.runs` times and takes the majority, or of numbers the mean.
 pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, model: &dyn LanguageModel) -> Finding {
-    if let Some(wanted) = spec.model.as_ref().filter(|wanted| **wanted != model.name()) {
-        return Finding::not_evaluated(format!("Language model '{wanted}' is not configured"));
-    }
+    let other = match other_model(model, spec.model.as_deref()) {
+        Ok(other) => other,
+        Err(name) => return Finding::not_evaluated(format!("Language model '{name}' is not configured")),
+    };
+    let model = other.as_deref().unwrap_or(model);
     let unheard = unheard::told(&part.unheard);
     if let (Some(why), true, true) = (&unheard, part.entries.is_empty(), part.calls.is_empty()) {
         return Finding::not_evaluated(format!("Nothing was heard: {why}"));
@@ -122,8 +139,8 @@ fn join_findings(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
 
 /// Returns the request that judges one part of a conversation.
 pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
-    let room = Budget::default();
-    let filled = |text: &str| with_values(text, part.whole.metadata, &room);
+    let budget = Budget::default();
+    let filled = |text: &str| with_values(text, part.whole.metadata, &budget);
     let mut task = match &spec.prompt {
         Some(prompt) => filled(prompt),
         None => "You judge one metric of a conversation between a voice agent (AGENT) and a caller (USER). Judge by what \
@@ -206,6 +223,13 @@ pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
         }
         text.push('\n');
     }
+    if !part.whole.earlier.is_empty() {
+        let _ = writeln!(text, "Contacts of the two before this conversation, which are not judged:");
+        for contact in part.whole.earlier {
+            let _ = writeln!(text, "- {contact}");
+        }
+        text.push('\n');
+    }
     let _ = writeln!(text, "{what}:");
     let lost = part.unheard.iter().map(|turn| (turn.marked_at_ms(), turn.speaker, turn.marker()));
     let known = part.entries.iter().map(|entry| (entry.start_offset_ms, entry.speaker, entry.utterance.as_str()));
@@ -231,9 +255,9 @@ pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
 }
 
 /// Returns the text in which each `{{key}}` became the member `key` of the metadata; unknown ones stay.
-fn with_values(text: &str, metadata: Option<&Object>, room: &Budget) -> String {
+fn with_values(text: &str, metadata: Option<&Object>, budget: &Budget) -> String {
     let Some(metadata) = metadata else { return text.to_owned() };
-    placeholder::fill(text, room, |key| metadata.get(key.trim()).map(text_of))
+    placeholder::fill(text, budget, |key| metadata.get(key.trim()).map(text_of))
 }
 
 fn read_finding(spec: &CustomMetricSpec, answer: &Object, may_depend: bool) -> Result<Finding, Wrong> {
@@ -266,8 +290,8 @@ fn does_not_apply(value: &Value) -> bool {
 fn read_value(spec: &CustomMetricSpec, value: &Value) -> Result<Option<Given>, Wrong> {
     let flag = |yes: &[&str], no: &[&str]| {
         let word = value.as_str().map(word).unwrap_or_default();
-        let told = yes.contains(&&*word).then_some(true).or(no.contains(&&*word).then_some(false));
-        told.or_else(|| truth(value)).map(Given::Flag)
+        let found = yes.contains(&&*word).then_some(true).or(no.contains(&&*word).then_some(false));
+        found.or_else(|| truth(value)).map(Given::Flag)
     };
     let text = match value {
         Value::Null | Value::Array(_) | Value::Object(_) => None,

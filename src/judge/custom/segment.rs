@@ -21,7 +21,7 @@ pub(super) struct Part<'m> {
 
 impl Part<'_> {
     /// True if the part is the whole conversation.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.span_ms == (i64::MIN, i64::MAX)
     }
 }

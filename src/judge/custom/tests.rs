@@ -438,8 +438,8 @@ async fn a_model_is_told_what_was_not_heard_and_may_say_that_it_depends_on_it() 
         for request in &asked {
             let (task, material) = (&request.messages[0].content, &request.messages[1].content);
             assert!(lines.is_some_and(|lines| material.contains(lines)), "{material}");
-            let told = [task.contains("\"not_known\""), material.contains("Where words are not known")];
-            assert_eq!(told, [is_open; 2], "{task} {material}");
+            let mentions = [task.contains("\"not_known\""), material.contains("Where words are not known")];
+            assert_eq!(mentions, [is_open; 2], "{task} {material}");
         }
     }
 }

@@ -38,12 +38,12 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    pub fn of_value(given: Given, reasoning: Option<String>) -> Finding {
+    pub(crate) fn of_value(given: Given, reasoning: Option<String>) -> Finding {
         Finding { verdict: Verdict::Given(given), reasoning, note: None }
     }
 
     /// Returns a check that passed or failed, with what was counted: metrics of numbers give the count.
-    pub fn of_check(spec: &CustomMetricSpec, passed: bool, count: f64, reasoning: Option<String>) -> Finding {
+    pub(crate) fn of_check(spec: &CustomMetricSpec, passed: bool, count: f64, reasoning: Option<String>) -> Finding {
         use ResponseType::*;
         let given = match spec.response_type {
             PassFail | ToolCall | YesNo | Boolean => Given::Flag(passed),
@@ -53,11 +53,11 @@ impl Finding {
         Finding::of_value(given, reasoning)
     }
 
-    pub fn not_evaluated(reason: impl Into<String>) -> Finding {
+    pub(crate) fn not_evaluated(reason: impl Into<String>) -> Finding {
         Finding { verdict: Verdict::NotEvaluated(reason.into()), reasoning: None, note: None }
     }
 
-    pub fn error(reason: impl Into<String>) -> Finding {
+    pub(crate) fn error(reason: impl Into<String>) -> Finding {
         Finding { verdict: Verdict::Error(reason.into()), reasoning: None, note: None }
     }
 }

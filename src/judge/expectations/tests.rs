@@ -84,8 +84,8 @@ fn talk() -> Talk {
 
 async fn check(talk: Talk, expected: Value, status: &str, reason: &str, at_ms: Option<i64>) {
     let found = talk.judge(expected.clone(), None).await;
-    let told = (found.status.as_str(), found.reason.as_deref().unwrap_or_default(), found.at_ms);
-    assert_eq!(told, (status, reason, at_ms), "{expected}");
+    let outcome = (found.status.as_str(), found.reason.as_deref().unwrap_or_default(), found.at_ms);
+    assert_eq!(outcome, (status, reason, at_ms), "{expected}");
 }
 
 #[tokio::test]
@@ -218,6 +218,12 @@ async fn tools_are_called_with_what_was_wanted() {
     let why = "book was not called; this side failed: recognizer_late";
     check(talk().fault(FaultCode::RecognizerLate), json!({"tool": "book"}), "unknown", why, None).await;
     check(booked().fault(FaultCode::RecognizerLate), json!({"tool": "book"}), "passed", "", Some(4000)).await;
+    let missing = "the platform's report on the tool calls did not come";
+    let why = format!("book was not called; {missing}");
+    check(talk().fault(FaultCode::ReportMissing), json!({"tool": "book"}), "unknown", &why, None).await;
+    let silent = talk().saying(Role::Agent, 0, "No.").fault(FaultCode::ReportMissing);
+    check(silent, json!({"tool": "book", "times": 0}), "unknown", missing, None).await;
+    check(booked().fault(FaultCode::ReportMissing), json!({"tool": "book"}), "passed", "", Some(4000)).await;
     let mut kept = vec![talk().judge(json!({"tool": "book"}), None).await];
     rejudge_tools(&mut kept, &booked().calls, &[], &[]);
     assert_eq!((kept[0].status, &kept[0].measured), (Status::Passed, &json!(1)), "calls may come late");
@@ -315,7 +321,7 @@ async fn a_rate_with_unknown_stops_is_told_where_they_change_nothing() {
     let mut kept = vec![talk(None, None).judge(json!({"metric": "yield_rate", "at_least": 1}), None).await];
     let metrics = [MetricValue { name: "yield_rate".into(), value: json!(1.0), note: None }];
     rejudge_metrics(&mut kept, &["other"], &Grounds { metrics: &metrics, ..Grounds::default() });
-    assert_eq!(kept[0].status, Status::Untold);
+    assert_eq!(kept[0].status, Status::Undecided);
     rejudge_metrics(&mut kept, &["yield_rate"], &Grounds { metrics: &metrics, ..Grounds::default() });
     assert_eq!(kept[0].status, Status::Passed);
 }
@@ -380,10 +386,10 @@ async fn a_meaning_is_judged_or_not_known() {
     }
     let model = ScriptedModel::new(vec![Reply::says(&[r#"{"answer": "no"}"#])]);
     let found = talk().fault(FaultCode::RecognizerLate).judge(expected.clone(), Some(&model)).await;
-    assert_eq!(found.status, Status::Untold, "the caller may have been led astray");
+    assert_eq!(found.status, Status::Undecided, "the caller may have been led astray");
     let model = ScriptedModel::new(vec![Reply::says(&[r#"{"answer": "yes"}"#])]);
     let found = Talk::default().judge(expected, Some(&model)).await;
-    assert_eq!(found.status, Status::Untold, "nobody is asked about nothing");
+    assert_eq!(found.status, Status::Undecided, "nobody is asked about nothing");
 }
 
 #[test]
@@ -404,7 +410,7 @@ fn faults_of_this_side_are_told_with_their_turn() {
         note(11_000, "fallback_speaker"),
         note(12_000, "synthesizer_missing"),
     ]);
-    let told = |faults: Vec<OwnFault>| -> Vec<(String, Option<i64>, Option<i64>)> {
+    let described = |faults: Vec<OwnFault>| -> Vec<(String, Option<i64>, Option<i64>)> {
         faults.iter().map(|fault| (fault.code.as_str().to_owned(), fault.at_ms, fault.turn)).collect()
     };
     let of = |code: &str, at_ms, turn| (code.to_owned(), at_ms, turn);
@@ -415,7 +421,7 @@ fn faults_of_this_side_are_told_with_their_turn() {
         of("model_failed", Some(11_000), None),
         of("synthesizer_failed", Some(12_000), None),
     ];
-    assert_eq!(told(own_faults(&moments(&timeline), false, None)), expect);
+    assert_eq!(described(own_faults(&moments(&timeline), false, None)), expect);
     for (substituted, untrusted, expect) in [
         (true, None, vec![of("voice_substituted", None, None)]),
         (false, Some("pacing_p99_ms is 9, more than 5"), vec![of("pacing", None, None)]),
@@ -423,6 +429,6 @@ fn faults_of_this_side_are_told_with_their_turn() {
         (false, Some("the recording lacks 2 frames"), vec![of("recording", None, None)]),
         (false, Some("concealed_ms is 900, more than 1 % of the call"), vec![]),
     ] {
-        assert_eq!(told(own_faults(&[], substituted, untrusted)), expect, "{untrusted:?}");
+        assert_eq!(described(own_faults(&[], substituted, untrusted)), expect, "{untrusted:?}");
     }
 }

@@ -144,8 +144,8 @@ fn digits_pass_where_they_are_those_that_were_wanted() {
         (Value::Null, "7", None),
     ] {
         let steps = objects(json!([{"speaker": "agent", "type": "dtmf", "digits": wanted}]));
-        let mut lines: Vec<Value> =
-            keyed.chars().zip(1..).map(|(key, ms)| at(ms, "dtmf_received", "agent", json!({"digits": key}))).collect();
+        let digit = |(digit, ms)| at(ms, "dtmf_received", "agent", json!({"digits": digit}));
+        let mut lines: Vec<Value> = keyed.chars().zip(1..).map(digit).collect();
         lines.push(at(100, "turn.ended", "agent", json!({"text": ""})));
         let played = playback(&steps, &moments(&Value::from(lines)), true, 0);
         assert_eq!(played[0].passed, expect, "{wanted} {keyed}");
@@ -283,8 +283,8 @@ fn check_cases(cases: impl IntoIterator<Item = Case>) {
         lines.sort_by_key(|line| line["sample"].as_i64());
         let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true, 0);
         let last = played.last().expect("one step").to_json();
-        let told = (last["status"].as_str().expect("a word"), last["reason"].as_str().unwrap_or_default());
-        assert_eq!(told, (status, reason), "{steps}");
+        let outcome = (last["status"].as_str().expect("a word"), last["reason"].as_str().unwrap_or_default());
+        assert_eq!(outcome, (status, reason), "{steps}");
     }
 }
 
@@ -463,14 +463,14 @@ fn a_first_step_counts_from_the_moment_the_agent_could_speak() {
     assert_eq!((played[0].passed, played[0].heard.as_str()), (Some(true), "2500 ms"));
 }
 
-/// After a dialled extension the agent has its time from 300 ms after the last key on; what a machine said before is no
-/// step.
+/// After a dialled extension the agent has its time from 300 ms after the last digit on; what a machine said before is
+/// no step.
 #[test]
 fn a_first_step_after_an_extension_counts_from_its_end() {
-    let key = |ms| vec![at(ms, "dtmf_sent", "dh", json!({"digits": "1", "method": "inband", "duration_ms": 100}))];
+    let digit = |ms| vec![at(ms, "dtmf_sent", "dh", json!({"digits": "1", "method": "inband", "duration_ms": 100}))];
     let lines = || {
         let machine = turn_of(0, 500, "dial the extension");
-        [ready(-2000), machine, key(1000), key(1200), turn_of(2100, 3000, "hi")].concat()
+        [ready(-2000), machine, digit(1000), digit(1200), turn_of(2100, 3000, "hi")].concat()
     };
     for (within_ms, status, reason) in
         [(500, "passed", ""), (499, "failed", "the agent began after 500 ms, within_ms is 499")]
@@ -478,8 +478,8 @@ fn a_first_step_after_an_extension_counts_from_its_end() {
         let steps = objects(json!([expect(json!({ "contains": "hi", "within_ms": within_ms }))]));
         let mut lines = lines();
         lines.sort_by_key(|line| line["sample"].as_i64());
-        let told = playback(&steps, &moments(&Value::from(lines)), true, 2)[0].to_json();
-        assert_eq!((told["status"].as_str(), told["reason"].as_str().unwrap_or_default()), (Some(status), reason));
+        let step = playback(&steps, &moments(&Value::from(lines)), true, 2)[0].to_json();
+        assert_eq!((step["status"].as_str(), step["reason"].as_str().unwrap_or_default()), (Some(status), reason));
     }
 }
 
@@ -507,9 +507,9 @@ fn written_replies_count_from_the_message_that_they_answer() {
     let slow = [(0, "dh"), (8000, "agent"), (8000, "dh"), (8300, "agent"), (8300, "dh"), (16_400, "agent")];
     let within = || expect(json!({ "within_ms": 5000 }));
     let steps = objects(json!([say(), within(), say(), within(), say(), within()]));
-    let told = statuses(&playback(&steps, &moments(&timeline_of(&slow)), true, 0));
+    let step_statuses = statuses(&playback(&steps, &moments(&timeline_of(&slow)), true, 0));
     let reasons: Vec<Option<&str>> =
-        told.as_array().expect("a list").iter().map(|step| step["reason"].as_str()).collect();
+        step_statuses.as_array().expect("a list").iter().map(|step| step["reason"].as_str()).collect();
     let late = |ms: &str| format!("the agent began after {ms} ms, within_ms is 5000");
     assert_eq!(reasons, [Some(late("8000").as_str()), None, Some(late("8100").as_str())]);
     // Silence that is wanted begins with the message that goes out, not with the turn before it.

@@ -120,14 +120,14 @@ pub(super) fn quiet_from(
     utterances: impl Fn(&[Object]) -> usize,
 ) -> Option<(i64, usize)> {
     let before = (0..index).rev().find(|at| is_turn(&steps[*at]) && !is_absence(&steps[*at]));
-    let floor = match before {
+    let earliest = match before {
         Some(at) => turn_ends[at]?,
         None => (start, 0),
     };
     let between = &steps[before.map_or(0, |at| at + 1)..index];
-    let mut later = own.iter().filter(|own| before.is_none() || own.follows(floor.0, floor.1));
+    let mut later = own.iter().filter(|own| before.is_none() || own.follows(earliest.0, earliest.1));
     let (from, place) = match utterances(between) {
-        0 => floor,
+        0 => earliest,
         count => later.nth(count - 1).map(|own| (own.to, own.place))?,
     };
     let silences = between.iter().filter(|step| text(step, "type") == "silence" || is_absence(step));

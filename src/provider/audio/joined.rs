@@ -141,8 +141,8 @@ impl Run {
         let frame_s = f64::from(self.first.samples) / f64::from(self.first.rate_hz);
         let mut piece = Piece { is_plain: true, ..Piece::of(self.from..self.to) };
         match self.about {
-            Some((_, Some(told))) if told >= self.frames => {
-                piece.missing_s = f64::from(told - self.frames) * frame_s;
+            Some((_, Some(declared))) if declared >= self.frames => {
+                piece.missing_s = f64::from(declared - self.frames) * frame_s;
             }
             // It tells of fewer frames than there are: its reader would stop after them.
             Some((end, Some(_))) => piece.bytes.start = end,
@@ -192,7 +192,7 @@ pub(super) fn frames(bytes: &[u8], read: fn(&[u8]) -> Option<Frame>) -> Vec<Piec
         let end = at + frame.bytes;
         let run = run.get_or_insert(Run { from: at, to: end, first: frame, about: None, frames: 0, skipped: 0 });
         match about {
-            Some(told) => run.about = Some((end, told)),
+            Some(declared) => run.about = Some((end, declared)),
             None => run.frames += 1,
         }
         (run.to, run.skipped) = (end, run.skipped + if run.frames > 0 { lost } else { 0 });
@@ -249,10 +249,10 @@ fn page_bytes(bytes: &[u8]) -> Option<usize> {
 
 /// True where the sum of a page, its place being 0, is the one that stands in it.
 fn has_its_sum(page: &[u8]) -> bool {
-    let told = u32::from_le_bytes(page[22..26].try_into().expect("it has four"));
+    let checksum = u32::from_le_bytes(page[22..26].try_into().expect("it has four"));
     let summed = page[..22].iter().chain(&[0; 4]).chain(&page[26..]);
     let sum = summed.fold(0, |sum: u32, byte| sum << 8 ^ SUMS[usize::from((sum >> 24) as u8 ^ byte)]);
-    sum == told
+    sum == checksum
 }
 
 /// Sums of single bytes by the polynomial 0x04c11db7.

@@ -206,14 +206,14 @@ fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8], sink: &mut Sin
     if let Some(&[low, high]) = head.get(16..18) {
         decoder.set_gain(i16::from_le_bytes([low, high]).into()).map_err(|error| error.to_string())?;
     }
-    let (mut room, mut broken) = (vec![0; sides * OPUS_SAMPLES], 0);
+    let (mut samples, mut broken) = (vec![0; sides * OPUS_SAMPLES], 0);
     let mut packets = Packets::new(format, id);
     while let Some(packet) = packets.next(sink) {
         if packet.data.is_empty() {
             packets.fruitless += 1;
             continue;
         }
-        let Ok(count) = decoder.decode(&packet.data, &mut room, ropus::DecodeMode::Normal) else {
+        let Ok(count) = decoder.decode(&packet.data, &mut samples, ropus::DecodeMode::Normal) else {
             broken += 1;
             if broken > MAX_BROKEN {
                 return Ok(true);
@@ -223,7 +223,7 @@ fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8], sink: &mut Sin
         };
         let trimmed = |ticks: u64| ((ticks / OPUS_TICKS) as usize).min(count);
         let (from, to) = (trimmed(packet.trim_start.get()), count - trimmed(packet.trim_end.get()));
-        let decoded = room.get(from * sides..to * sides).unwrap_or_default();
+        let decoded = samples.get(from * sides..to * sides).unwrap_or_default();
         packets.take_packet(&packet, decoded.len());
         let Some(taken) = sink.admit(RATE_HZ, sides, decoded.len() / sides)? else { continue };
         let frames = decoded.chunks_exact(sides).take(taken);

@@ -50,7 +50,7 @@ pub(super) struct Sink {
     rate_hz: u32,
     lowest_hz: u32,
     turns: u32,
-    /// Frames of the current section that there is room for.
+    /// Frames of the current section that there is space for.
     left: usize,
     is_full: bool,
     scratch: Vec<i16>,
@@ -88,7 +88,7 @@ impl Sink {
         if self.sides.is_empty() { self.part.sides.min(channels) } else { self.sides.len().min(channels) }
     }
 
-    /// True after audio that there is no room for.
+    /// True after audio that there is no space for.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }

@@ -171,18 +171,18 @@ fn joined_files_are_read_to_their_end_each_at_its_rate() {
 #[test]
 fn channels_may_change_in_the_middle() {
     let (stereo, mono) = (file("s.wav", &[]), file("m.wav", &["-ac", "1", "-ar", "8000"]));
-    let told = |audio: CallAudio| audio.unread.map(|unread| unread.why);
+    let why_unread = |audio: CallAudio| audio.unread.map(|unread| unread.why);
     let joined = decode_call([&stereo[..], &mono, &stereo].concat(), true).expect("audio");
     let [left, right] = joined.sides.as_slice() else { panic!("{} sides", joined.sides.len()) };
     assert_eq!((left.len(), right.len(), joined.rate_hz), (144_000, 144_000, 8000));
     assert!(left[48_100..95_900].iter().chain(&right[48_100..95_900]).all(|sample| *sample == 0), "nobody said it");
     assert!(peak(&right[96_000..], 1000.0) > 7500.0, "what follows is where it was");
-    assert_eq!(told(joined).as_deref(), Some("3.0 s of it have one channel, not two"));
+    assert_eq!(why_unread(joined).as_deref(), Some("3.0 s of it have one channel, not two"));
     let joined = decode_call([&mono[..], &stereo].concat(), true).expect("audio");
     assert_eq!(joined.sides.len(), 1);
     let level = peak(&joined.sides[0][48_000..], 1000.0);
     assert!((level / 4000.0 - 1.0).abs() < 0.1, "{level}");
-    assert_eq!(told(joined), None);
+    assert_eq!(why_unread(joined), None);
 }
 
 #[test]
@@ -229,9 +229,9 @@ fn sizes_in_the_header_of_a_wav_file_are_not_relied_on() {
         bytes[data + 4..data + 8].copy_from_slice(&u32::to_le_bytes(size));
         let sound = decode(bytes).expect("audio");
         assert_eq!(sound.pcm, expect, "{size}");
-        let told = sound.unread.map(|unread| unread.why);
-        assert_eq!(told.is_some(), missing.is_some(), "{size}: {told:?}");
-        assert!(told.is_none_or(|told| told.contains(missing.unwrap_or_default())), "{size}");
+        let why_unread = sound.unread.map(|unread| unread.why);
+        assert_eq!(why_unread.is_some(), missing.is_some(), "{size}: {why_unread:?}");
+        assert!(why_unread.is_none_or(|why_unread| why_unread.contains(missing.unwrap_or_default())), "{size}");
     }
     let odd = [&whole[..12], b"LIST\x03\0\0\0abc", &whole[12..]].concat();
     assert_eq!(decode(odd).expect("audio").pcm, expect);

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::super::account::Tokens;
 use super::super::{Failure, loose};
 use super::content::{Piece, pieces};
 use super::events::{DONE, Event, Events, TooLong};
@@ -17,6 +18,8 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 const BODY_BYTES_MAX: usize = 4 << 20;
 /// Longest refusal of a model in bytes.
 const REFUSAL_BYTES_MAX: usize = 4096;
+/// Most tokens of one request that are believed.
+const TOKENS_MAX: u64 = 1 << 32;
 /// Names under which servers send reasoning apart from words.
 const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
 
@@ -31,7 +34,7 @@ enum Form {
 
 /// An answer as far as it has come.
 #[derive(Debug)]
-pub struct Answer {
+pub(super) struct Answer {
     form: Form,
     bytes: usize,
     joiner: Joiner,
@@ -49,11 +52,13 @@ pub struct Answer {
     /// True if the end mark was seen.
     done: bool,
     reason: String,
+    /// Tokens as the server told them last: some tell them with every piece.
+    tokens: Option<Tokens>,
 }
 
 impl Answer {
     /// Returns the empty answer of a model that marks its reasoning as `manner` says.
-    pub fn new(manner: Manner) -> Answer {
+    pub(super) fn new(manner: Manner) -> Answer {
         Answer {
             form: Form::Unknown,
             bytes: 0,
@@ -67,6 +72,7 @@ impl Answer {
             finished: false,
             done: false,
             reason: String::new(),
+            tokens: None,
         }
     }
 
@@ -74,7 +80,7 @@ impl Answer {
     ///
     /// # Errors
     /// `language_model_failed`: the answer is broken.
-    pub fn take(&mut self, bytes: &[u8], words: &mut Vec<String>) -> Result<(), Failure> {
+    pub(super) fn take(&mut self, bytes: &[u8], words: &mut Vec<String>) -> Result<(), Failure> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > ANSWER_BYTES_MAX {
             return Err(too_long(TooLong));
@@ -106,7 +112,7 @@ impl Answer {
     ///
     /// # Errors
     /// As [`Answer::take`].
-    pub fn end(&mut self, words: &mut Vec<String>) -> Result<(), Failure> {
+    pub(super) fn end(&mut self, words: &mut Vec<String>) -> Result<(), Failure> {
         match &mut self.form {
             Form::Unknown => Ok(()),
             Form::Json(body) => {
@@ -126,12 +132,12 @@ impl Answer {
     }
 
     /// True while words are held back that may be reasoning.
-    pub fn is_unsure(&self) -> bool {
+    pub(super) fn is_unsure(&self) -> bool {
         self.thinking.is_unsure()
     }
 
     /// Returns the words that are held back for too long already.
-    pub fn release(&mut self) -> Vec<String> {
+    pub(super) fn release(&mut self) -> Vec<String> {
         let words = self.thinking.release();
         self.said |= words.iter().any(|text| !text.trim().is_empty());
         words
@@ -139,7 +145,7 @@ impl Answer {
 
     /// Returns the words that were held back until it was sure that they are no reasoning. `whole`: nothing has cut the
     /// answer off.
-    pub fn take_held(&mut self, whole: bool) -> Vec<String> {
+    pub(super) fn take_held(&mut self, whole: bool) -> Vec<String> {
         let rest = self.joiner.end();
         let mut words = if rest.is_empty() { Vec::new() } else { self.thinking.take(&rest) };
         words.extend(self.thinking.end(whole && self.finished && self.reason != "length"));
@@ -152,7 +158,7 @@ impl Answer {
     /// # Errors
     /// `language_model_refused`: the model declines to answer. `language_model_failed`: the answer was cut off or
     /// stopped.
-    pub fn verdict(&mut self) -> Result<Vec<(String, String)>, Failure> {
+    pub(super) fn verdict(&mut self) -> Result<Vec<(String, String)>, Failure> {
         let refused = self.refusal.trim();
         if !refused.is_empty() {
             let refusal = Refusal::of(&Value::from(refused));
@@ -177,22 +183,27 @@ impl Answer {
     }
 
     /// True if the answer came to the limit of its tokens.
-    pub fn is_cut(&self) -> bool {
+    pub(super) fn is_cut(&self) -> bool {
         self.reason == "length"
     }
 
+    /// Returns the tokens of the request and of the answer; `None`: the server did not tell them.
+    pub(super) fn tokens(&self) -> Option<Tokens> {
+        self.tokens
+    }
+
     /// True if the end mark was seen.
-    pub fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.done
     }
 
     /// True once words of the answer have come: from then on it cannot be asked for again.
-    pub fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.said
     }
 
     /// Returns the way in which the model marks its reasoning, as far as is known now.
-    pub fn manner(&self) -> Manner {
+    pub(super) fn manner(&self) -> Manner {
         self.thinking.manner()
     }
 
@@ -217,6 +228,7 @@ impl Answer {
         if is_error || !value["error"].is_null() || value["object"] == "error" {
             return Err(broken(&Refusal::of(value).with_words("the language model reported an error in its answer")));
         }
+        self.tokens = tokens_of(&value["usage"]).or(self.tokens);
         // A server may send more choices than were asked for: only the first is said.
         let is_first = |choice: &&Value| choice["index"].as_u64().unwrap_or(0) == 0;
         let Some(choice) = value["choices"].as_array().and_then(|choices| choices.iter().find(is_first)) else {
@@ -270,8 +282,15 @@ impl Answer {
     }
 }
 
+/// Returns the tokens of a `usage` object; `None`: it does not tell both counts.
+fn tokens_of(usage: &Value) -> Option<Tokens> {
+    let count = |names: [&str; 2]| names.iter().find_map(|name| usage[*name].as_u64()).map(|n| n.min(TOKENS_MAX));
+    let input = count(["prompt_tokens", "input_tokens"])?;
+    Some(Tokens { input, output: count(["completion_tokens", "output_tokens"])? })
+}
+
 /// Returns a failure of the answer.
-pub fn broken(message: &str) -> Failure {
+pub(super) fn broken(message: &str) -> Failure {
     Failure { code: "language_model_failed", message: message.into() }
 }
 
@@ -385,15 +404,15 @@ mod tests {
         let text = event(json!({ "delta": { "content": "Half a " } }));
         let ends = |reason: &str| event(json!({ "delta": {}, "finish_reason": reason }));
         let cut_off = "the language model's answer was cut off";
-        let no_room = "the language model used up the tokens of its answer without a word (finish_reason length): \
+        let no_words = "the language model used up the tokens of its answer without a word (finish_reason length): \
                        language_model.max_tokens gives a model that reasons more room";
         let reported = "the language model reported an error in its answer: overloaded";
         check("", "", Err(cut_off));
         check(&text, "Half a ", Err(cut_off));
         check(&(text.clone() + &ends("length")), "Half a ", Ok(&[]));
-        check(&ends("length"), "", Err(no_room));
-        check(&(event(json!({ "delta": { "content": "<think>I shall" } })) + &ends("length")), "", Err(no_room));
-        check(&(event(json!({ "delta": { "reasoning_content": "I shall" } })) + &ends("length")), "", Err(no_room));
+        check(&ends("length"), "", Err(no_words));
+        check(&(event(json!({ "delta": { "content": "<think>I shall" } })) + &ends("length")), "", Err(no_words));
+        check(&(event(json!({ "delta": { "reasoning_content": "I shall" } })) + &ends("length")), "", Err(no_words));
         check(
             &(text.clone() + &ends("content_filter")),
             "Half a ",

@@ -8,7 +8,7 @@ const UNSAID: [&str; 5] = ["thinking", "reasoning", "reasoning_text", "redacted_
 
 /// A piece of content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub(crate) enum Piece {
     /// Words of the answer.
     Text(String),
     /// Words with which a model declines to answer.
@@ -19,7 +19,7 @@ pub enum Piece {
 ///
 /// # Errors
 /// The form is not known: its name, for example `a number`.
-pub fn pieces(content: &Value) -> Result<Vec<Piece>, &'static str> {
+pub(crate) fn pieces(content: &Value) -> Result<Vec<Piece>, &'static str> {
     match content {
         Value::Null => Ok(Vec::new()),
         Value::String(text) => Ok(vec![Piece::Text(text.clone())]),
@@ -49,7 +49,7 @@ pub fn pieces(content: &Value) -> Result<Vec<Piece>, &'static str> {
 ///
 /// # Errors
 /// As [`pieces`].
-pub fn words(content: &Value) -> Result<Option<String>, &'static str> {
+pub(crate) fn words(content: &Value) -> Result<Option<String>, &'static str> {
     let pieces = pieces(content)?;
     let text = |piece: &Piece| match piece {
         Piece::Text(text) | Piece::Refusal(text) => text.clone(),

@@ -6,11 +6,11 @@ use serde::de::IgnoredAny;
 /// Longest line, and longest data of one event, in bytes.
 const BYTES_MAX: usize = 1 << 20;
 /// Data that ends a stream.
-pub const DONE: &str = "[DONE]";
+pub(super) const DONE: &str = "[DONE]";
 
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub(super) struct Event {
     /// Data of the event, without a line feed at the end.
     pub data: String,
     /// True if the stream names it an error.
@@ -19,11 +19,11 @@ pub struct Event {
 
 /// A line or an event is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLong;
+pub(super) struct TooLong;
 
 /// A stream as far as it has come.
 #[derive(Debug, Default)]
-pub struct Events {
+pub(super) struct Events {
     line: Vec<u8>,
     /// True if the first line was seen; a byte order mark may only stand before it.
     begun: bool,
@@ -40,7 +40,7 @@ impl Events {
     ///
     /// # Errors
     /// [`TooLong`].
-    pub fn take(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
         let mut events = Vec::new();
         for &byte in bytes {
             let follows_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
@@ -59,7 +59,7 @@ impl Events {
     ///
     /// # Errors
     /// [`TooLong`].
-    pub fn end(&mut self) -> Result<Vec<Event>, TooLong> {
+    pub(super) fn end(&mut self) -> Result<Vec<Event>, TooLong> {
         let mut events = Vec::new();
         if !self.line.is_empty() {
             self.end_line(&mut events)?;

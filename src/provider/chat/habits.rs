@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::refusal::Refusal;
 
 /// Parameters that a request can do without, with other words by which servers speak of them.
-const PARAMETERS: [(&str, &[&str]); 7] = [
+const PARAMETERS: [(&str, &[&str]); 8] = [
+    (STREAM_OPTIONS, &["include_usage"]),
     (MAX_TOKENS, &[]),
     (MAX_COMPLETION_TOKENS, &[]),
     ("temperature", &[]),
@@ -15,6 +16,8 @@ const PARAMETERS: [(&str, &[&str]); 7] = [
     ("tools", &["tool choice", "tool_choice", "tool use", "tool calling", "function calling", "functions"]),
     ("stream", &["streaming"]),
 ];
+/// Parameter by which a stream is asked for its use.
+pub(super) const STREAM_OPTIONS: &str = "stream_options";
 const MAX_TOKENS: &str = "max_tokens";
 const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
 /// Words of a refusal that is about a value and not about the parameter.
@@ -23,7 +26,7 @@ const OF_VALUES: [&str; 10] =
 
 /// Way in which requests to one model are written.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Habits {
+pub(super) struct Habits {
     /// True if `max_tokens` is sent by its later name.
     renamed: bool,
     without: Vec<Without>,
@@ -38,7 +41,7 @@ struct Without {
 
 impl Habits {
     /// Changes the parameters of a request for this model.
-    pub fn apply(&self, body: &mut Value) {
+    pub(super) fn apply(&self, body: &mut Value) {
         let Some(body) = body.as_object_mut() else { return };
         if self.renamed
             && let Some(value) = body.remove(MAX_TOKENS)
@@ -53,12 +56,21 @@ impl Habits {
         }
         if !body.contains_key("stream") {
             body.insert("stream".to_owned(), false.into());
+            body.remove(STREAM_OPTIONS);
         }
+    }
+
+    /// Learns from a refusal that names nothing: the request is made once more without asking for its use, which older
+    /// servers do not know. Returns the advice; `None`: nothing is left to try.
+    pub(super) fn stop_asking_for_use(&mut self, sent: &Value) -> Option<String> {
+        sent.get(STREAM_OPTIONS)?;
+        self.without.push(Without { name: STREAM_OPTIONS, from: None });
+        Some(format!("{STREAM_OPTIONS} is left out"))
     }
 
     /// Learns from the refusal of a request that was sent so; says what is done about it, or `None` when it names
     /// nothing that can be done without.
-    pub fn learn(&mut self, sent: &Value, refusal: &Refusal) -> Option<String> {
+    pub(super) fn learn(&mut self, sent: &Value, refusal: &Refusal) -> Option<String> {
         let name = named_parameter(sent, refusal)?;
         let words = refusal.words.to_ascii_lowercase();
         let is_of_value = !refusal.is_unsupported && OF_VALUES.iter().any(|part| words.contains(part));
@@ -75,7 +87,7 @@ impl Habits {
     }
 
     /// Takes over what another request has learnt.
-    pub fn join(&mut self, other: &Habits) {
+    pub(super) fn join(&mut self, other: &Habits) {
         self.renamed |= other.renamed;
         let new = other.without.iter().filter(|one| !self.without.contains(one)).cloned().collect::<Vec<_>>();
         self.without.extend(new);

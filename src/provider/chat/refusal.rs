@@ -6,7 +6,7 @@ use url::Url;
 use super::surrogates;
 
 /// Longest body of a refusal in bytes that is read.
-pub const BODY_BYTES_MAX: usize = 64 << 10;
+pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 /// Most characters of a server's words that are told.
 const WORDS_CHARS_MAX: usize = 300;
 /// Shortest text that is kept secret: shorter ones are found in any text.
@@ -39,7 +39,7 @@ const REFUSING: [&str; 17] = [
 
 /// Refusal of a request in the server's words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// Text of the refusal; empty when there is none.
     pub words: String,
     /// Parameter that it names in a field of its own.
@@ -50,7 +50,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// Reads the body of an answer that is no success.
-    pub fn parse(body: &[u8]) -> Refusal {
+    pub(crate) fn parse(body: &[u8]) -> Refusal {
         match surrogates::read_json(body) {
             Ok(value) => Refusal::of(&value),
             // A page of a proxy tells a person nothing here.
@@ -60,7 +60,7 @@ impl Refusal {
     }
 
     /// Reads an error in any of its usual forms.
-    pub fn of(value: &Value) -> Refusal {
+    pub(crate) fn of(value: &Value) -> Refusal {
         let error = [&value["error"], &value["errors"][0], value].into_iter().find(|part| !part.is_null());
         let error = error.unwrap_or(value);
         let detail = &value["detail"];
@@ -78,14 +78,14 @@ impl Refusal {
 
     /// True if the words say that something is not taken; a word that only looks like a parameter ("stream error") says
     /// nothing.
-    pub fn refuses(&self) -> bool {
+    pub(crate) fn refuses(&self) -> bool {
         let words = self.words.to_ascii_lowercase();
         self.param.is_some() || self.is_unsupported || REFUSING.iter().any(|word| words.contains(word))
     }
 
-    /// Returns `told` with the server's words behind it.
-    pub fn with_words(&self, told: &str) -> String {
-        if self.words.is_empty() { told.to_owned() } else { format!("{told}: {}", self.words) }
+    /// Returns `advice` with the server's words behind it.
+    pub(crate) fn with_words(&self, advice: &str) -> String {
+        if self.words.is_empty() { advice.to_owned() } else { format!("{advice}: {}", self.words) }
     }
 }
 
@@ -95,11 +95,11 @@ fn details(list: &Value) -> Option<String> {
         let path: Vec<&str> = fault["loc"].as_array()?.iter().filter_map(Value::as_str).collect();
         Some(path.join("."))
     };
-    let told = |fault: &Value| {
+    let describe = |fault: &Value| {
         let words = fault["msg"].as_str()?;
         Some(place(fault).map_or(words.to_owned(), |place| format!("{place}: {words}")))
     };
-    let all: Vec<String> = list.as_array()?.iter().filter_map(told).collect();
+    let all: Vec<String> = list.as_array()?.iter().filter_map(describe).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 
@@ -116,11 +116,11 @@ fn one_line(text: &str) -> String {
 
 /// Texts that may not appear in a message about a server.
 #[derive(Clone, Default)]
-pub struct Secrets(Vec<String>);
+pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
     /// Returns the key of a server, and what is secret in its URL.
-    pub fn of(key: Option<&str>, url: &str) -> Secrets {
+    pub(crate) fn of(key: Option<&str>, url: &str) -> Secrets {
         let mut all: Vec<String> = key.map(str::to_owned).into_iter().collect();
         if let Ok(url) = Url::parse(url) {
             all.extend(url.password().map(str::to_owned));
@@ -132,7 +132,7 @@ impl Secrets {
     }
 
     /// Returns a text without the secrets, and without what a server shows of them.
-    pub fn hidden(&self, text: &str) -> String {
+    pub(crate) fn hidden(&self, text: &str) -> String {
         let text = self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"));
         let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '*' | '.');
         let mut out = String::new();

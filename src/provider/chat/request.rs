@@ -14,7 +14,7 @@ const BEGIN: &str = "(Begin.)";
 const GO_ON: &str = "(Go on.)";
 
 /// Returns the URL of chat completions below a base, which may already end in it, and may have a query.
-pub fn endpoint(base: &str) -> String {
+pub(crate) fn endpoint(base: &str) -> String {
     let base = base.trim().split('#').next().unwrap_or_default();
     let (place, query) = base.split_once('?').map_or((base, None), |(place, query)| (place, Some(query)));
     let place = place.trim_end_matches('/');
@@ -26,12 +26,12 @@ pub fn endpoint(base: &str) -> String {
 }
 
 /// True if servers at such a URL take the key from the header `api-key`: their URLs name a version of the interface.
-pub fn takes_api_key(url: &str) -> bool {
+pub(crate) fn takes_api_key(url: &str) -> bool {
     url.split_once('?').is_some_and(|(_, query)| query.split('&').any(|pair| pair.starts_with("api-version=")))
 }
 
 /// Returns the body of a request. `tokens_max`: tokens of an answer, instead of the request's own.
-pub fn body(model: &str, tokens_max: Option<u32>, request: &ChatRequest) -> Value {
+pub(crate) fn body(model: &str, tokens_max: Option<u32>, request: &ChatRequest) -> Value {
     let messages = messages(&request.messages);
     let heard = messages.iter().position(|message| message.role == ChatRole::User);
     let mut body = json!({
@@ -39,6 +39,7 @@ pub fn body(model: &str, tokens_max: Option<u32>, request: &ChatRequest) -> Valu
         "messages": messages,
         "temperature": request.temperature,
         "stream": true,
+        "stream_options": { "include_usage": true },
     });
     if let (Some(audio), Some(at)) = (&request.audio, heard) {
         let data = STANDARD.encode(audio);

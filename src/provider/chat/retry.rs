@@ -19,7 +19,7 @@ const LIVE_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Reason why a request was not answered.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub(super) enum Cause {
     /// The server is busy or being restarted; with the wait that it asks for.
     Busy(Option<Duration>),
     /// There was no connection, or it was dropped before the answer.
@@ -32,7 +32,7 @@ pub enum Cause {
 
 impl Cause {
     /// Returns the cause behind an answer's status, with the wait that it asks for.
-    pub fn of(status: u16, asked: Option<Duration>) -> Cause {
+    pub(super) fn of(status: u16, asked: Option<Duration>) -> Cause {
         match status {
             408 | 425 | 429 | 502 | 503 | 504 | 529 => Cause::Busy(asked),
             _ => Cause::Final,
@@ -59,7 +59,7 @@ impl Default for Retry {
 
 /// The attempts of one request.
 #[derive(Debug)]
-pub struct Attempts {
+pub(super) struct Attempts {
     retry: Retry,
     live: bool,
     /// True if the server was not reached the last time either.
@@ -71,12 +71,12 @@ pub struct Attempts {
 impl Attempts {
     /// Returns the count before any attempt. `live`: somebody waits on the telephone; `gone`: the server could not be
     /// reached by the request before.
-    pub fn new(retry: Retry, live: bool, gone: bool) -> Attempts {
+    pub(super) fn new(retry: Retry, live: bool, gone: bool) -> Attempts {
         Attempts { retry, live, gone, made: 0, waited: Duration::ZERO }
     }
 
     /// Counts an attempt that failed so; the wait before the next one, or `None` when there is none.
-    pub fn next_wait(&mut self, cause: Cause) -> Option<Duration> {
+    pub(super) fn next_wait(&mut self, cause: Cause) -> Option<Duration> {
         self.made += 1;
         let backoff = self.retry.first_wait.saturating_mul(1 << (self.made - 1).min(16));
         let (most, wait) = match cause {

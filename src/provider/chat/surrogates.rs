@@ -18,7 +18,7 @@ const SECOND: u32 = 0xDC00;
 const END: u32 = 0xE000;
 
 /// Returns JSON text with each lone half replaced by a mark.
-pub fn mark(json: &str) -> Cow<'_, str> {
+pub(crate) fn mark(json: &str) -> Cow<'_, str> {
     replace(json, |half, out| {
         out.push(MARK);
         out.extend(char::from_u32(BASE + half - FIRST));
@@ -29,7 +29,7 @@ pub fn mark(json: &str) -> Cow<'_, str> {
 ///
 /// # Errors
 /// It is no JSON.
-pub fn read_json(bytes: &[u8]) -> serde_json::Result<Value> {
+pub(crate) fn read_json(bytes: &[u8]) -> serde_json::Result<Value> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
     serde_json::from_str(&replace(text, |_, out| out.push(char::REPLACEMENT_CHARACTER)))
@@ -75,7 +75,7 @@ fn half_at(json: &str, at: usize) -> Option<u32> {
 
 /// Joins the halves that are marked in the pieces of one text.
 #[derive(Debug, Default)]
-pub struct Joiner {
+pub(crate) struct Joiner {
     /// True if a mark has begun.
     marks: bool,
     /// A first half waits for its second.
@@ -84,7 +84,7 @@ pub struct Joiner {
 
 impl Joiner {
     /// Returns the next piece without marks. A first half at its end is kept for the next.
-    pub fn take(&mut self, piece: &str) -> String {
+    pub(crate) fn take(&mut self, piece: &str) -> String {
         if !self.marks && self.first.is_none() && !piece.contains(MARK) {
             return piece.to_owned();
         }
@@ -115,13 +115,13 @@ impl Joiner {
     }
 
     /// Returns the replacement character for a half that had no second half; else nothing.
-    pub fn end(&mut self) -> String {
+    pub(crate) fn end(&mut self) -> String {
         self.first.take().map(|_| char::REPLACEMENT_CHARACTER.into()).unwrap_or_default()
     }
 }
 
 /// Returns a whole text without marks.
-pub fn join(text: &str) -> String {
+pub(crate) fn join(text: &str) -> String {
     let mut joiner = Joiner::default();
     let mut out = joiner.take(text);
     out.push_str(&joiner.end());

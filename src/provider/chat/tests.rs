@@ -1,7 +1,10 @@
 //! A model behind servers that misbehave.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
+use super::super::account::{Book, Tokens, Use, counting_model};
 use super::super::{ChatMessage, ChatRole, ChatTool, complete};
 use super::*;
 use crate::testing::{ChatServer, Reply};
@@ -250,5 +253,129 @@ fn events_may_be_cut_anywhere() {
         answer.take(&text.as_bytes()[..cut], &mut texts).expect("valid");
         answer.take(&text.as_bytes()[cut..], &mut texts).expect("valid");
         assert_eq!((texts, answer.is_done()), (vec!["na\u{ef}ve".to_owned()], true), "cut at {cut}");
+    }
+}
+
+/// Keeps the uses of an account.
+#[derive(Default)]
+struct Uses(Mutex<Vec<(Option<Tokens>, Option<i64>)>>);
+
+impl Book for Uses {
+    fn enter(&self, used: Use) {
+        assert_eq!((used.section.as_str(), used.model.as_str()), ("language_model", "m1"));
+        self.0.lock().push((used.tokens, used.nano_usd));
+    }
+}
+
+fn set_prices(config: &mut ChatConfig) {
+    let (section, model) = ("language_model".to_owned(), "m1".to_owned());
+    config.terms = ModelTerms { section, model, usd_per_million: Some((1.0, 10.0)), ..ModelTerms::default() };
+}
+
+#[tokio::test]
+async fn the_use_of_each_request_that_its_server_took_is_entered() {
+    let event = |more: Value| format!("data: {more}\n\n");
+    let said = event(json!({ "choices": [{ "index": 0, "delta": { "content": "Hi" } }] }));
+    let told = |tokens: [u64; 2]| {
+        event(json!({ "choices": [], "usage": { "prompt_tokens": tokens[0], "completion_tokens": tokens[1] } }))
+    };
+    let whole =
+        json!({ "choices": [{ "message": { "content": "Hi" } }], "usage": { "input_tokens": 7, "output_tokens": 1 } });
+    let replies = vec![
+        Reply::raw(&(said.clone() + &told([1000, 100]) + "data: [DONE]\n\n")),
+        // Some servers tell it with each piece.
+        Reply::raw(&(told([1000, 1]) + &said + &told([1000, 2]) + "data: [DONE]\n\n")),
+        Reply::raw(&(said + "data: [DONE]\n\n")),
+        Reply::raw(&whole.to_string()),
+        Reply::says(&["Half"]).broken_off(),
+        Reply::refuses(404, "no such model"),
+    ];
+    let (server, model) = model(replies, set_prices).await;
+    let model: Arc<dyn LanguageModel> = Arc::new(model);
+    let uses = Arc::new(Uses::default());
+    let counted = counting_model(&model, &Arc::new(Account::new(uses.clone())));
+    for is_said in [true, true, true, true, false, false] {
+        assert_eq!(complete(&*counted, &request()).await.is_ok(), is_said);
+    }
+    let tokens = |input, output| Some(Tokens { input, output });
+    let expect = [
+        (tokens(1000, 100), Some(2_000_000)),
+        (tokens(1000, 2), Some(1_020_000)),
+        (None, None),
+        (tokens(7, 1), Some(17_000)),
+        (None, None),
+    ];
+    assert_eq!(*uses.0.lock(), expect);
+    assert!(bodies(&server).iter().all(|body| body["stream_options"] == json!({ "include_usage": true })));
+}
+
+#[tokio::test]
+async fn a_request_that_is_given_up_is_a_use_without_tokens() {
+    let (_server, model) = model(vec![Reply::says(&["Hi"]).stall()], |config| {
+        set_prices(config);
+        config.patient_first_byte = Duration::from_secs(60);
+        config.patient_held = Duration::from_millis(5);
+        config.first_byte = config.patient_first_byte;
+        config.held = config.patient_held;
+    })
+    .await;
+    let model: Arc<dyn LanguageModel> = Arc::new(model);
+    let uses = Arc::new(Uses::default());
+    let counted = counting_model(&model, &Arc::new(Account::new(uses.clone())));
+    let (asked, (out, mut parts)) = (request(), mpsc::channel(4));
+    let mut chat = counted.chat(&asked, out);
+    tokio::select! {
+        _ = &mut chat => panic!("it does not end"),
+        part = parts.recv() => assert_eq!(part, Some(ChatPart::Text("Hi".into()))),
+    }
+    drop(chat);
+    assert_eq!(*uses.0.lock(), [(None, None)]);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_tell_its_use_is_not_asked_for_it_again() {
+    let refuses = |words: &str| Reply::refuses(400, &json!({ "error": { "message": words } }).to_string());
+    for words in ["Unknown field: stream_options", "Bad request"] {
+        let replies = vec![refuses(words), Reply::says(&["Hi"]), Reply::says(&["Hi"]), refuses("Bad request")];
+        let (server, model) = model(replies, |_| {}).await;
+        for is_said in [true, true, false] {
+            assert_eq!(complete(&model, &request()).await.is_ok(), is_said, "{words}");
+        }
+        let asked: Vec<bool> = bodies(&server).iter().map(|body| body.get("stream_options").is_some()).collect();
+        assert_eq!(asked, [true, false, false, false], "{words}");
+    }
+}
+
+/// A sum of costs that a test sets.
+struct Spent(i64);
+
+impl Spending for Spent {
+    fn charge(&self, _: &str, _: i64) {}
+
+    fn cost_today<'a>(&'a self, section: &'a str) -> Job<'a, Option<i64>> {
+        assert_eq!(section, "language_model");
+        Box::pin(std::future::ready(Some(self.0)))
+    }
+}
+
+#[tokio::test]
+async fn a_used_up_budget_ends_all_but_conversations_that_have_begun() {
+    for (spent, goes_on, expect) in [(999, false, true), (1000, false, false), (1000, true, true)] {
+        let (server, model) = model(vec![Reply::says(&["Hi"])], |config| {
+            set_prices(config);
+            config.terms.max_usd_per_day = Some(0.000_001);
+            config.terms.spending = Some(Arc::new(Spent(spent)));
+        })
+        .await;
+        let model: Arc<dyn LanguageModel> = Arc::new(model);
+        let book = Arc::new(Uses::default());
+        let account = Arc::new(if goes_on { Account::of_conversation(book) } else { Account::new(book) });
+        let said = complete(&*counting_model(&model, &account), &request()).await;
+        assert_eq!((said.is_ok(), server.requests().len()), (expect, usize::from(expect)), "{spent} {goes_on}");
+        if let Err(failure) = said {
+            assert_eq!(failure.code, "model_budget");
+            assert!(failure.message.contains("[language_model] for today is used up: max_usd_per_day = 0.000001"));
+        }
+        assert_eq!(model.status(), Status::Ok, "the model has no trouble");
     }
 }

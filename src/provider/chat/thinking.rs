@@ -20,7 +20,7 @@ const HELD_MAX: usize = 1 << 20;
 
 /// Way in which a model marks its reasoning.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Manner {
+pub(super) enum Manner {
     /// Not known yet: a text may turn out to be reasoning at the tag that closes it.
     #[default]
     Unknown,
@@ -44,7 +44,7 @@ enum State {
 
 /// Takes the reasoning out of one answer.
 #[derive(Debug)]
-pub struct Thinking {
+pub(super) struct Thinking {
     manner: Manner,
     state: State,
     held: String,
@@ -65,7 +65,7 @@ pub struct Thinking {
 
 impl Thinking {
     /// Returns the state for an answer of a model that marks its reasoning in this way.
-    pub fn new(manner: Manner) -> Thinking {
+    pub(super) fn new(manner: Manner) -> Thinking {
         Thinking {
             manner,
             state: State::Front,
@@ -81,24 +81,24 @@ impl Thinking {
     }
 
     /// Returns the way in which the model marks its reasoning, as far as this answer has shown.
-    pub fn manner(&self) -> Manner {
+    pub(super) fn manner(&self) -> Manner {
         self.manner
     }
 
     /// Notes that the server keeps reasoning apart: what comes as words are words.
-    pub fn is_apart(&mut self) {
+    pub(super) fn is_apart(&mut self) {
         if self.manner == Manner::Unknown {
             self.manner = Manner::Plain;
         }
     }
 
     /// True while words are held back that may be reasoning.
-    pub fn is_unsure(&self) -> bool {
+    pub(super) fn is_unsure(&self) -> bool {
         self.state == State::Unsure && self.manner == Manner::Unknown
     }
 
     /// Passes on what is held back, and holds nothing back any longer: it has taken too long.
-    pub fn release(&mut self) -> Vec<String> {
+    pub(super) fn release(&mut self) -> Vec<String> {
         if !self.is_unsure() {
             return Vec::new();
         }
@@ -109,7 +109,7 @@ impl Thinking {
     }
 
     /// Takes the next piece of an answer, gives the words that are sure to be said.
-    pub fn take(&mut self, piece: &str) -> Vec<String> {
+    pub(super) fn take(&mut self, piece: &str) -> Vec<String> {
         self.held.push_str(piece);
         if matches!(self.state, State::Front | State::Unsure) {
             self.cuts.push(self.held.len());
@@ -130,7 +130,7 @@ impl Thinking {
     }
 
     /// Returns the words that were held back. `whole`: the answer has come to its own end, and was not cut off.
-    pub fn end(&mut self, whole: bool) -> Vec<String> {
+    pub(super) fn end(&mut self, whole: bool) -> Vec<String> {
         let mut words = Vec::new();
         if self.state == State::Words && self.released && whole {
             self.is_apart();
@@ -303,7 +303,7 @@ impl Thinking {
 }
 
 /// Returns a whole answer without its reasoning.
-pub fn without(text: String) -> String {
+pub(crate) fn without(text: String) -> String {
     if !TAGS.iter().any(|tag| find(&text, tag[CLOSES], 0).is_some() || find(&text, tag[OPENS], 0).is_some()) {
         return text;
     }

@@ -22,11 +22,11 @@ struct Call {
 
 /// The calls of an answer so far.
 #[derive(Debug, Default)]
-pub struct Tools(Vec<Call>);
+pub(super) struct Tools(Vec<Call>);
 
 impl Tools {
     /// Takes the pieces that came together: `tool_calls` of a delta or a message, in a list or alone.
-    pub fn take(&mut self, calls: &Value) {
+    pub(super) fn take(&mut self, calls: &Value) {
         match calls {
             Value::Array(calls) => {
                 calls.iter().enumerate().for_each(|(at, call)| self.piece(at as u64, call, &call["function"]));
@@ -37,7 +37,7 @@ impl Tools {
     }
 
     /// Takes a `function_call`, which older servers send: name and arguments alone.
-    pub fn take_function(&mut self, function: &Value) {
+    pub(super) fn take_function(&mut self, function: &Value) {
         if function.is_object() {
             self.piece(0, &Value::Null, function);
         }
@@ -69,13 +69,13 @@ impl Tools {
     }
 
     /// Returns names and arguments (JSON text) of the calls, in order.
-    pub fn all(self) -> Vec<(String, String)> {
+    pub(super) fn all(self) -> Vec<(String, String)> {
         let named = self.0.into_iter().filter(|call| !call.name.is_empty());
         named.map(|call| (call.name, surrogates::join(&call.arguments))).collect()
     }
 
     /// True when nothing was called.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.iter().all(|call| call.name.is_empty())
     }
 }

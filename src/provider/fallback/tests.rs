@@ -15,8 +15,12 @@ fn voice_wanted() -> VoiceWanted {
 
 async fn synthesize(pair: &SynthesizerPair, text: &str) -> (Vec<Spoken>, Result<(), Failure>) {
     let voice = pair.voice(&voice_wanted()).expect("there is a voice");
+    say(pair, text, &voice).await
+}
+
+async fn say(pair: &SynthesizerPair, text: &str, voice: &Voice) -> (Vec<Spoken>, Result<(), Failure>) {
     let (out, mut parts) = mpsc::channel(16);
-    let result = pair.synthesize(text, &voice, out).await;
+    let result = pair.synthesize(text, voice, out).await;
     let mut all = Vec::new();
     while let Some(part) = parts.recv().await {
         all.push(part);
@@ -60,6 +64,23 @@ async fn the_second_synthesizer_speaks_and_the_first_rests_for_a_while() {
         assert_eq!(parts.first() == Some(&Spoken::Fallback(failure())), asked, "text {turn}");
         let Some(Spoken::Audio(pcm)) = parts.last() else { panic!("text {turn}: {} parts", parts.len()) };
         assert_eq!(pcm.len(), 3 * FakeSynthesizer::WORD);
+    }
+}
+
+/// Whoever took over in a call says all of its further words; another call begins with the first again.
+#[tokio::test]
+async fn a_call_keeps_the_voice_that_took_over() {
+    let broken = FakeSynthesizer { failure: Some(failure()), ..FakeSynthesizer::default() };
+    let pair = SynthesizerPair::new(Arc::new(broken), Arc::new(FakeSynthesizer::default()));
+    let voice = pair.voice(&voice_wanted()).expect("there is a voice");
+    let asks_first = |parts: &[Spoken]| parts.first() == Some(&Spoken::Fallback(failure()));
+    for turn in 0..3 * PASSED_OVER {
+        let (parts, _) = say(&pair, "one two", &voice.clone()).await;
+        assert_eq!(asks_first(&parts), turn == 0, "text {turn}");
+    }
+    for turn in 0..=PASSED_OVER {
+        let (parts, _) = synthesize(&pair, "one two").await;
+        assert_eq!(asks_first(&parts), turn == PASSED_OVER, "text {turn} of other calls");
     }
 }
 

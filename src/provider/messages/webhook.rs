@@ -59,8 +59,8 @@ impl Webhook {
         let posted = exchange(&self.poster, posting, noted).await;
         let posted = posted.map_err(|not| {
             let codes = if not.is_own { OWN } else { CODES };
-            let told = format!("http_webhook: {}", not.why);
-            Trouble { is_late: not.is_late, ..Trouble::new(codes, told, Some(None)) }
+            let sentence = format!("http_webhook: {}", not.why);
+            Trouble { is_late: not.is_late, ..Trouble::new(codes, sentence, Some(None)) }
         })?;
         let again = match posted.status {
             200..=299 if self.sync => return reply(&posted.body).map_err(|why| failed(why, None)),

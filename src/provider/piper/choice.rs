@@ -1,7 +1,8 @@
 //! Choice of a caller's Piper voice among the installed ones, by language, accent and gender.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use ringer_speech::piper::settings;
 
@@ -74,7 +75,7 @@ const MALE: [&str; 24] = [
 
 /// A speaker of a voice.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub(crate) struct Known {
     pub path: PathBuf,
     /// Bytes of the file, which tells one version from another.
     pub bytes: u64,
@@ -91,15 +92,23 @@ pub struct Known {
     pub female: Option<bool>,
     /// Keys of the settings that name it.
     pub named: Vec<String>,
+    /// True if only callers who name it get it.
+    pub is_by_name: bool,
 }
 
 impl Known {
     /// Returns the id of the voice: `piper:en_US-joe-medium`, with `#` and the speaker in a voice of several.
-    pub fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         match &self.speaker_name {
             Some(speaker) => format!("{PREFIX}{}#{speaker}", self.name),
             None => format!("{PREFIX}{}", self.name),
         }
+    }
+
+    /// Returns the name of the folder that the voice is in.
+    fn folder(&self) -> &str {
+        let folder = self.path.parent().and_then(Path::file_name);
+        folder.and_then(OsStr::to_str).unwrap_or_default()
     }
 }
 
@@ -107,7 +116,7 @@ impl Known {
 ///
 /// # Errors
 /// Names the voice whose settings cannot be read.
-pub fn voices_in(folders: &[PathBuf], named: &BTreeMap<String, String>) -> Result<Vec<Known>, String> {
+pub(crate) fn voices_in(folders: &[PathBuf], named: &BTreeMap<String, String>) -> Result<Vec<Known>, String> {
     let mut known = Vec::new();
     for folder in folders {
         for voice in voices(folder) {
@@ -130,10 +139,14 @@ pub fn voices_in(folders: &[PathBuf], named: &BTreeMap<String, String>) -> Resul
                     language: language.to_lowercase(),
                     country: country.to_uppercase(),
                     named: Vec::new(),
+                    is_by_name: false,
                 };
                 let id = one.id();
                 let names = |id: &str| id == one.name || PREFIX.to_owned() + id == one.id() || id == one.id();
-                let keys = named.iter().filter(|(_, told)| names(told) || **told == id).map(|(key, _)| key.clone());
+                let keys = named
+                    .iter()
+                    .filter(|(_, name_of_voice)| names(name_of_voice) || **name_of_voice == id)
+                    .map(|(key, _)| key.clone());
                 one.named = keys.collect();
                 known.push(one);
             }
@@ -146,11 +159,11 @@ pub fn voices_in(folders: &[PathBuf], named: &BTreeMap<String, String>) -> Resul
 fn gender(voice: &str, speaker: Option<&str>) -> Option<bool> {
     let speaker = speaker.unwrap_or_default().to_lowercase();
     let name = voice.split('-').nth(1).unwrap_or(voice).to_lowercase();
-    for told in [speaker.as_str(), name.as_str()] {
-        if told.contains("female") || FEMALE.contains(&told) {
+    for word in [speaker.as_str(), name.as_str()] {
+        if word.contains("female") || FEMALE.contains(&word) {
             return Some(true);
         }
-        if told.contains("male") || MALE.contains(&told) {
+        if word.contains("male") || MALE.contains(&word) {
             return Some(false);
         }
     }
@@ -158,7 +171,7 @@ fn gender(voice: &str, speaker: Option<&str>) -> Option<bool> {
 }
 
 /// Countries of an accent.
-fn countries(accent: &str) -> &'static [&'static str] {
+pub(crate) fn countries(accent: &str) -> &'static [&'static str] {
     match accent {
         "american" | "american2" | "mature" => &["US"],
         "british" | "scottish" => &["GB"],
@@ -185,10 +198,9 @@ fn countries(accent: &str) -> &'static [&'static str] {
 ///
 /// # Errors
 /// `unknown_voice` for one of these that is not there.
-pub fn choose<'k>(known: &'k [Known], wanted: &VoiceWanted) -> Result<Option<(&'k Known, Voice)>, Failure> {
+pub(crate) fn choose<'k>(known: &'k [Known], wanted: &VoiceWanted) -> Result<Option<(&'k Known, Voice)>, Failure> {
     if let Some(id) = &wanted.custom_voice_id {
-        let names = |known: &&Known| known.id() == *id || known.id() == format!("{PREFIX}{id}") || known.name == *id;
-        return match known.iter().find(names) {
+        return match find_named(known, id, wanted) {
             Some(found) => Ok(Some((found, voice(found, wanted, None)))),
             None if id.starts_with(PREFIX) => {
                 let names: Vec<String> = known.iter().take(20).map(Known::id).collect();
@@ -199,7 +211,7 @@ pub fn choose<'k>(known: &'k [Known], wanted: &VoiceWanted) -> Result<Option<(&'
         };
     }
     let accent = wanted.accent.as_deref().filter(|accent| !matches!(*accent, "multilingual" | "autodetect"));
-    let of_language = || known.iter().filter(|known| known.language == wanted.language);
+    let of_language = || known.iter().filter(|known| known.language == wanted.language && !known.is_by_name);
     // Without a wanted gender, the installed voices decide which can be drawn.
     let both = [true, false].map(|female| of_language().any(|known| known.female.is_none_or(|is| is == female)));
     let female = match (wanted.gender.as_deref(), both) {
@@ -232,8 +244,8 @@ pub fn choose<'k>(known: &'k [Known], wanted: &VoiceWanted) -> Result<Option<(&'
         return Ok(None);
     }
     // Voices of a stated gender come before those of an unknown one.
-    let told: Vec<&Known> = among.iter().copied().filter(|known| known.female.is_some()).collect();
-    let among = if told.is_empty() { among } else { told };
+    let of_known_gender: Vec<&Known> = among.iter().copied().filter(|known| known.female.is_some()).collect();
+    let among = if of_known_gender.is_empty() { among } else { of_known_gender };
     let at = wanted.seed.stream("piper speaker").index(among.len());
     let found = among[at];
     let substituted = (!is_exact)
@@ -243,6 +255,27 @@ pub fn choose<'k>(known: &'k [Known], wanted: &VoiceWanted) -> Result<Option<(&'
             unknown.then(|| format!("it is not known if {} is {gender}", found.id()))
         });
     Ok(Some((found, voice(found, wanted, substituted))))
+}
+
+/// Returns the speaker that an id names: a voice with its speaker, else one of a voice's or a folder's. Of several, the
+/// wishes pick one, as far as one fits.
+fn find_named<'k>(known: &'k [Known], id: &str, wanted: &VoiceWanted) -> Option<&'k Known> {
+    let name = id.strip_prefix(PREFIX).unwrap_or(id);
+    if let Some(exact) = known.iter().find(|known| known.id().strip_prefix(PREFIX) == Some(name)) {
+        return Some(exact);
+    }
+    let of_voice = some(known.iter().filter(|known| known.name == name));
+    let mut among = of_voice.or_else(|| some(known.iter().filter(|known| known.folder() == name)))?;
+    let accent = wanted.accent.as_deref().map(countries).unwrap_or_default();
+    let female = is_female(wanted);
+    let wishes: [&dyn Fn(&&Known) -> bool; 3] =
+        [&|known| known.language == wanted.language, &|known| accent.contains(&known.country.as_str()), &|known| {
+            known.female.is_none_or(|is| is == female)
+        }];
+    for fits in wishes {
+        among = some(among.iter().copied().filter(fits)).unwrap_or(among);
+    }
+    Some(among[wanted.seed.stream("piper speaker").index(among.len())])
 }
 
 fn some<'k>(known: impl Iterator<Item = &'k Known>) -> Option<Vec<&'k Known>> {
@@ -285,6 +318,7 @@ mod tests {
             country: country.to_owned(),
             female: gender(name, speaker),
             named: Vec::new(),
+            is_by_name: false,
         }
     }
 
@@ -297,6 +331,7 @@ mod tests {
             one("es_ES-two-low", Some("female1"), 0),
             one("es_ES-two-low", Some("male1"), 1),
             one("fr_FR-x-low", None, 0),
+            Known { is_by_name: true, ..one("en_US-lj-medium", None, 0) },
         ]
     }
 
@@ -330,9 +365,14 @@ mod tests {
 
     #[test]
     fn a_named_voice_wins() {
-        let there = there();
+        let mut there = there();
+        for (name, folder) in [("en_US-lj-medium", "ljs"), ("es_ES-two-low", "voces")] {
+            let known = there.iter_mut().filter(|known| known.name == name);
+            known.for_each(|known| known.path = PathBuf::from(format!("models/{folder}/{name}.onnx")));
+        }
         let check = |id: &str, expect: Result<Option<&str>, &str>| {
-            let wanted = VoiceWanted { custom_voice_id: Some(id.into()), ..VoiceWanted::of("en") };
+            let gender = Some("female".to_owned());
+            let wanted = VoiceWanted { custom_voice_id: Some(id.into()), gender, ..VoiceWanted::of("en") };
             let found = choose(&there, &wanted);
             match (found, expect) {
                 (Ok(found), Ok(expect)) => assert_eq!(found.map(|(_, voice)| voice.id).as_deref(), expect, "{id}"),
@@ -341,6 +381,9 @@ mod tests {
             }
         };
         check("en_US-joe-medium", Ok(Some("piper:en_US-joe-medium")));
+        check("ljs", Ok(Some("piper:en_US-lj-medium")));
+        check("piper:ljs", Ok(Some("piper:en_US-lj-medium")));
+        check("voces", Ok(Some("piper:es_ES-two-low#female1")));
         check("piper:es_ES-two-low#male1", Ok(Some("piper:es_ES-two-low#male1")));
         check("flite:slt", Ok(None));
         check("piper:nobody", Err("no Piper voice piper:nobody is there: there are piper:en_US-joe-medium, "));

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use ringer_media::level;
+
 use super::*;
 use crate::models::test_model;
+use crate::timbre::speech_s;
 
 /// Thirty sentences of calls.
 const SENTENCES: &str = include_str!("../../../fixtures/speech/sentences.txt");
@@ -11,15 +14,15 @@ const SENTENCES: &str = include_str!("../../../fixtures/speech/sentences.txt");
 #[test]
 fn without_voices_it_is_told_what_brings_them() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let floor = Arc::new(EmbeddedSpeech::new().expect("there is a temporary folder"));
-    let made = PiperSpeech::new(&[folder.path().to_owned()], BTreeMap::new(), None, floor);
+    let embedded = Arc::new(EmbeddedSpeech::new().expect("there is a temporary folder"));
+    let made = PiperSpeech::new(&[folder.path().to_owned()], BTreeMap::new(), None, embedded);
     let failure = made.err().expect("there is no voice");
     assert_eq!((failure.code, failure.message.contains("`ringer models add`")), ("synthesizer_missing", true));
 }
 
 fn speech(kept: Option<PathBuf>) -> PiperSpeech {
-    let floor = Arc::new(EmbeddedSpeech::new().expect("there is a temporary folder"));
-    PiperSpeech::new(&[test_model("joe")], BTreeMap::new(), kept, floor).expect("the voice is whole")
+    let embedded = Arc::new(EmbeddedSpeech::new().expect("there is a temporary folder"));
+    PiperSpeech::new(&[test_model("joe")], BTreeMap::new(), kept, embedded).expect("the voice is whole")
 }
 
 fn wish(gender: &str, speed: &str, seed: u64) -> VoiceWanted {

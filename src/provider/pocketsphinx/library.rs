@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use libloading::Library as Shared;
+use parking_lot::Mutex;
 use ringer_media::frame::Sample;
 
 use crate::RecognizedWord;
@@ -22,6 +23,9 @@ const HOP: Sample = 160;
 const LOG_BASE: f64 = 1.0001;
 
 type Raw = *mut c_void;
+
+/// Held while a decoder is made or freed: that code shares state between threads.
+static MAKING: Mutex<()> = Mutex::new(());
 
 /// The C functions in use, valid as long as the two libraries are held.
 pub(super) struct Library {
@@ -51,7 +55,14 @@ impl Library {
         let (Ok(base), Ok(sphinx)) = (base, sphinx) else {
             return Err("libpocketsphinx.so.3 is missing: install the package libpocketsphinx3".into());
         };
-        Library::symbols(base, sphinx).map_err(|cause| format!("libpocketsphinx.so.3 is of another version: {cause}"))
+        // The setting for a file of messages (`-logfn`) is no way to silence it: each new decoder closes the file to
+        // which the others write.
+        // SAFETY: the signature is that of sphinxbase/err.h of 0.8+5prealpha; null is allowed and stops all messages.
+        let silenced = unsafe {
+            base.get::<unsafe extern "C" fn(Raw)>(b"err_set_logfp\0").map(|set_log| set_log(std::ptr::null_mut()))
+        };
+        let library = silenced.and_then(|()| Library::symbols(base, sphinx));
+        library.map_err(|cause| format!("libpocketsphinx.so.3 is of another version: {cause}"))
     }
 
     fn symbols(base: Shared, sphinx: Shared) -> Result<Arc<Library>, libloading::Error> {
@@ -102,8 +113,6 @@ impl Decoder {
             &file("en-us.lm.bin"),
             "-dict",
             &file("cmudict-en-us.dict"),
-            "-logfn",
-            "/dev/null",
             "-fwdflat",
             "no",
             "-remove_silence",
@@ -111,6 +120,7 @@ impl Decoder {
         ]
         .map(|word| CString::new(word).unwrap_or_default());
         let pointers = words.each_ref().map(|word| word.as_ptr());
+        let _one_at_a_time = MAKING.lock();
         // SAFETY: `pointers` are C strings that outlive the call, which copies them; `ps_args` is a static table.
         let config = unsafe {
             (library.parse)(std::ptr::null_mut(), (library.arguments)(), pointers.len() as i32, pointers.as_ptr(), 0)
@@ -120,11 +130,12 @@ impl Decoder {
         }
         // SAFETY: `config` is valid and owned here; the decoder takes its own reference.
         let raw = unsafe { (library.init)(config) };
-        let decoder = Decoder { library: library.clone(), config, raw };
         if raw.is_null() {
+            // SAFETY: `config` is owned here and not used again.
+            unsafe { (library.free_config)(config) };
             return Err(format!("no recognizer model in {}: install the package pocketsphinx-en-us", model.display()));
         }
-        Ok(decoder)
+        Ok(Decoder { library: library.clone(), config, raw })
     }
 
     /// Begins a stream at sample 0. False when the library refuses.
@@ -189,6 +200,7 @@ impl Decoder {
 
 impl Drop for Decoder {
     fn drop(&mut self) {
+        let _one_at_a_time = MAKING.lock();
         // SAFETY: both are owned here (null is allowed for either) and not used again.
         unsafe {
             (self.library.free)(self.raw);

@@ -11,15 +11,15 @@ use tokio::sync::mpsc;
 use crate::Recognized;
 
 /// Input of one decoder thread.
-pub struct Worker {
-    /// Holds every slot's backlog, opening and end at once, and one [`Order::Load`], so that sending into it always
-    /// finds room.
+pub(super) struct Worker {
+    /// Has places for every slot's backlog, opening and end at once, and one [`Order::Load`]: sending into it always
+    /// succeeds.
     pub orders: SyncSender<(usize, Order)>,
 }
 
 /// Assigns decoders to streams; streams that find none wait in order.
 #[derive(Default)]
-pub struct Line(Mutex<Places>);
+pub(super) struct Line(Mutex<Places>);
 
 #[derive(Default)]
 struct Places {
@@ -32,7 +32,7 @@ struct Places {
 }
 
 /// Destination of a stream's orders, which changes when it gets a decoder.
-pub struct Seat(Mutex<At>);
+pub(super) struct Seat(Mutex<At>);
 
 enum At {
     /// Slot of this thread's decoder.
@@ -44,7 +44,7 @@ enum At {
 }
 
 /// Order to a decoder.
-pub enum Order {
+pub(super) enum Order {
     Open {
         news: mpsc::Sender<Recognized>,
         last: mpsc::OwnedPermit<Recognized>,
@@ -58,8 +58,8 @@ pub enum Order {
 }
 
 impl Worker {
-    pub fn send(&self, slot: usize, order: Order) {
-        // There is always room (see `orders`); a thread that is gone has closed its streams.
+    pub(super) fn send(&self, slot: usize, order: Order) {
+        // There is always space (see `orders`); a thread that is gone has closed its streams.
         let _ = self.orders.try_send((slot, order));
     }
 }
@@ -70,7 +70,7 @@ impl Line {
     }
 
     /// Adds the decoders of thread `index`, free.
-    pub fn add(&self, index: usize, slots: usize) {
+    pub(super) fn add(&self, index: usize, slots: usize) {
         let mut places = self.places();
         places.decoders += slots;
         places.free.extend((0..slots).map(|slot| (index, slot)));
@@ -79,7 +79,7 @@ impl Line {
     }
 
     /// Returns a place for a new stream: a decoder, or one in the line unless that is full.
-    pub fn seat(&self, workers: &[Arc<Worker>]) -> Option<Arc<Seat>> {
+    pub(super) fn seat(&self, workers: &[Arc<Worker>]) -> Option<Arc<Seat>> {
         let mut places = self.places();
         if let Some((index, slot)) = places.free.pop_front() {
             return Some(Arc::new(Seat(Mutex::new(At::Decoder(workers[index].clone(), slot)))));
@@ -94,7 +94,7 @@ impl Line {
     }
 
     /// Gives a decoder that is free to who has waited longest.
-    pub fn free(&self, index: usize, slot: usize, worker: &Arc<Worker>) {
+    pub(super) fn free(&self, index: usize, slot: usize, worker: &Arc<Worker>) {
         let mut places = self.places();
         while let Some(seat) = places.waiting.pop_front() {
             if seat.take(worker, slot) {
@@ -114,7 +114,7 @@ impl Seat {
         matches!(*self.at(), At::Gone)
     }
 
-    pub fn order(&self, order: Order) {
+    pub(super) fn order(&self, order: Order) {
         let mut at = self.at();
         match &mut *at {
             At::Decoder(worker, slot) => worker.send(*slot, order),

@@ -133,8 +133,8 @@ impl Segment {
     }
 
     fn hear(&mut self, pcm: &[i16]) {
-        let room = SAMPLES_MAX - self.heard.len().min(SAMPLES_MAX);
-        self.heard.extend_from_slice(&pcm[..pcm.len().min(room)]);
+        let space = SAMPLES_MAX - self.heard.len().min(SAMPLES_MAX);
+        self.heard.extend_from_slice(&pcm[..pcm.len().min(space)]);
     }
 
     fn form(&self) -> Result<multipart::Form, Failure> {

@@ -11,6 +11,41 @@ use crate::Failure;
 /// The rate of the protocol's `pcm`.
 pub(super) const RATE_HZ: u32 = 24_000;
 
+/// Posts the text and returns the beginning of the answer, whatever its status.
+pub(super) async fn ask(
+    remote: &Remote,
+    client: &reqwest::Client,
+    text: &str,
+    voice: &str,
+    speed: f32,
+) -> Result<reqwest::Response, Failure> {
+    let body = json!({
+        "model": remote.model,
+        "input": text,
+        "voice": voice,
+        "response_format": "pcm",
+        "speed": speed.clamp(0.25, 4.0),
+    });
+    let sent = remote.post(client, "/audio/speech").json(&body).send().await;
+    sent.map_err(|cause| SYNTHESIZER.of_http(&cause))
+}
+
+/// True if the server refuses a text for the sake of its voice. Other refusals, of the key or of too many requests, say
+/// nothing about the voice.
+pub(super) async fn refuses(
+    remote: &Remote,
+    client: &reqwest::Client,
+    text: &str,
+    voice: &str,
+) -> Result<bool, Failure> {
+    let status = ask(remote, client, text, voice, 1.0).await?.status();
+    match status.as_u16() {
+        200..=299 => Ok(false),
+        400 | 404 | 422 => Ok(true),
+        _ => Err(SYNTHESIZER.refusal(status)),
+    }
+}
+
 /// Posts the text and passes on what comes.
 pub(super) async fn speak(
     remote: &Remote,
@@ -20,15 +55,7 @@ pub(super) async fn speak(
     speed: f32,
     flow: Flow,
 ) -> Result<Option<Measured>, Failure> {
-    let body = json!({
-        "model": remote.model,
-        "input": text,
-        "voice": voice,
-        "response_format": "pcm",
-        "speed": speed.clamp(0.25, 4.0),
-    });
-    let sent = remote.post(client, "/audio/speech").json(&body).send().await;
-    let mut response = sent.map_err(|cause| SYNTHESIZER.of_http(&cause))?;
+    let mut response = ask(remote, client, text, voice, speed).await?;
     if !response.status().is_success() {
         return Err(SYNTHESIZER.refusal(response.status()));
     }

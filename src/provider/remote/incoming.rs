@@ -51,9 +51,10 @@ impl Incoming {
         let kind = kind.to_ascii_lowercase();
         let mut parts = kind.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        let told = |key: &str| parts.clone().find_map(|part| part.strip_prefix(key)?.strip_prefix('=')?.parse().ok());
-        let rate_hz = told("rate").filter(|rate_hz| (8000..=192_000).contains(rate_hz)).unwrap_or(rate_hz);
-        let channels = told("channels").filter(|channels| (1..=8).contains(channels)).unwrap_or(1);
+        let value_of =
+            |key: &str| parts.clone().find_map(|part| part.strip_prefix(key)?.strip_prefix('=')?.parse().ok());
+        let rate_hz = value_of("rate").filter(|rate_hz| (8000..=192_000).contains(rate_hz)).unwrap_or(rate_hz);
+        let channels = value_of("channels").filter(|channels| (1..=8).contains(channels)).unwrap_or(1);
         let is_sound = |sound: &str| !WITH_HEADER.contains(&sound.trim_start_matches("x-"));
         let is_plain = name.is_empty()
             || PLAIN.iter().any(|plain| name.ends_with(plain))

@@ -1,7 +1,7 @@
 //! A synthesizer reached by the network: which of its voices a caller gets, how fast and how loud that voice is, learnt
 //! from what it said before.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -15,6 +15,8 @@ use crate::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWa
 
 /// Voices, each of a language, whose figures are kept.
 const LEARNT_MAX: usize = 256;
+/// Word by which it is found out if the server has a voice.
+const TRIED: &str = "Hello.";
 /// Share of a new measurement of the speed in what is kept.
 const LEARN: f32 = 0.5;
 
@@ -53,6 +55,8 @@ pub struct RemoteSynthesizer {
     voices: RemoteVoices,
     /// Learnt gain and speed by language and voice id.
     learnt: Mutex<HashMap<(String, String), Learnt>>,
+    /// Ids of voices that the server was seen to have.
+    seen: Mutex<HashSet<String>>,
     last: LastUse,
 }
 
@@ -60,7 +64,15 @@ impl RemoteSynthesizer {
     /// Opens no connection yet. Fails with `synthesizer_failed` when the TLS set-up does.
     pub fn new(form: Form, remote: Remote, voices: RemoteVoices) -> Result<RemoteSynthesizer, Failure> {
         let client = remote.client(&SYNTHESIZER)?;
-        Ok(RemoteSynthesizer { form, remote, client, voices, learnt: Mutex::default(), last: LastUse::default() })
+        Ok(RemoteSynthesizer {
+            form,
+            remote,
+            client,
+            voices,
+            learnt: Mutex::default(),
+            seen: Mutex::default(),
+            last: LastUse::default(),
+        })
     }
 
     /// Returns gain and natural speed learnt for a voice. Where words are not counted, the natural speed is the normal
@@ -91,7 +103,7 @@ impl RemoteSynthesizer {
         if !text.chars().any(char::is_alphanumeric) {
             return Ok(());
         }
-        let name = voice.id.strip_prefix("remote:").unwrap_or(&voice.id);
+        let name = name_of(voice);
         let learnt = self.learnt(voice);
         let speed = (voice.rate_wpm / learnt.natural_wpm.max(1.0)).clamp(0.25, 4.0);
         let rate_hz = match self.form {
@@ -107,6 +119,33 @@ impl RemoteSynthesizer {
         self.last.note(&result);
         self.learn(voice, text, speed, result?);
         Ok(())
+    }
+
+    /// Asks the server for a word in a voice that it was not yet seen to have.
+    async fn look_for(&self, voice: &Voice) -> Result<(), Failure> {
+        if self.seen.lock().contains(&voice.id) {
+            return Ok(());
+        }
+        let name = name_of(voice);
+        let refused = match self.form {
+            Form::Http => http_synthesizer::refuses(&self.remote, &self.client, TRIED, name).await,
+            Form::WebSocket => ws_synthesizer::refuses(&self.remote, TRIED, name, &voice.language).await,
+        };
+        match refused {
+            Ok(true) => {
+                let message = format!("the synthesizer's server has no voice {name:.60}");
+                Err(Failure { code: "unknown_voice", message })
+            }
+            Ok(false) => {
+                let mut seen = self.seen.lock();
+                if seen.len() < LEARNT_MAX {
+                    seen.insert(voice.id.clone());
+                }
+                Ok(())
+            }
+            // Nobody knows: the call finds out.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Returns the voice for these wishes and whether it is what was wanted.
@@ -126,6 +165,11 @@ impl RemoteSynthesizer {
         let name = found(&language.to_owned()).unwrap_or(&self.voices.default);
         (name, accent.is_none() && !gender_asked)
     }
+}
+
+/// Returns the server's own name of a voice.
+fn name_of(voice: &Voice) -> &str {
+    voice.id.strip_prefix("remote:").unwrap_or(&voice.id)
 }
 
 fn key(voice: &Voice) -> (String, String) {
@@ -158,6 +202,10 @@ impl Synthesizer for RemoteSynthesizer {
         out: mpsc::Sender<Spoken>,
     ) -> Job<'a, Result<(), Failure>> {
         Box::pin(self.say(text, voice, out))
+    }
+
+    fn check<'a>(&'a self, voice: &'a Voice) -> Job<'a, Result<(), Failure>> {
+        Box::pin(self.look_for(voice))
     }
 
     fn status(&self) -> Status {

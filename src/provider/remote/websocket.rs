@@ -15,11 +15,14 @@ use crate::Failure;
 /// Largest message that is taken: 4 MiB.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
+/// Type of the message by which the other side reports trouble.
+pub(super) const ERROR: &str = "error";
+
 /// Message of the other side.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Heard {
     /// A text message, which is a JSON object, and its `type`.
-    Told(String, Value),
+    Message(String, Value),
     /// Audio bytes as they came.
     Audio(Vec<u8>),
 }
@@ -74,6 +77,14 @@ impl Connection {
     /// Returns the next message; waits without a limit. An `error` message, a close and a cut are failures. Safe to
     /// drop and call again.
     pub(super) async fn next(&mut self) -> Result<Heard, Failure> {
+        match self.any().await? {
+            Heard::Message(kind, _) if kind == ERROR => Err(self.codes.general_failure("reported an error")),
+            heard => Ok(heard),
+        }
+    }
+
+    /// Returns the next message, an `error` too.
+    async fn any(&mut self) -> Result<Heard, Failure> {
         loop {
             let message =
                 self.stream.next().await.ok_or_else(|| self.codes.general_failure("closed the connection"))?;
@@ -83,10 +94,7 @@ impl Connection {
                     let value: Value = serde_json::from_str(text.as_str())
                         .map_err(|_| self.codes.general_failure("sent a message that is no valid JSON"))?;
                     let kind = value["type"].as_str().unwrap_or_default().to_owned();
-                    if kind == "error" {
-                        return Err(self.codes.general_failure("reported an error"));
-                    }
-                    return Ok(Heard::Told(kind, value));
+                    return Ok(Heard::Message(kind, value));
                 }
                 Message::Close(_) => return Err(self.codes.general_failure("closed the connection before its end")),
                 _ => {}
@@ -98,6 +106,12 @@ impl Connection {
     pub(super) async fn next_in_time(&mut self) -> Result<Heard, Failure> {
         let late = self.codes.late();
         timeout(self.remote.answer, self.next()).await.map_err(|_| late)?
+    }
+
+    /// Returns the next message, an `error` too, within the limit for an answer.
+    pub(super) async fn any_in_time(&mut self) -> Result<Heard, Failure> {
+        let late = self.codes.late();
+        timeout(self.remote.answer, self.any()).await.map_err(|_| late)?
     }
 
     /// Says that this is the end; the answer is not waited for.

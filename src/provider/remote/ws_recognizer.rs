@@ -108,8 +108,8 @@ impl Texts {
         let words = words_of(piece);
         self.word_bytes += words.iter().map(|word| word.text.len()).sum::<usize>();
         self.words.extend(words);
-        if let told @ DetectedLanguage::Detected(_) = detected_language_of(piece) {
-            self.detected_language = told;
+        if let detected @ DetectedLanguage::Detected(_) = detected_language_of(piece) {
+            self.detected_language = detected;
         }
         if let Some(share) = piece["confidence"].as_f64() {
             self.confidences = (self.confidences.0 + share as f32, self.confidences.1 + 1);
@@ -157,7 +157,7 @@ async fn listen(
                 }
             }
         };
-        let Heard::Told(kind, message) = heard else {
+        let Heard::Message(kind, message) = heard else {
             return Err(RECOGNIZER.general_failure("sent audio"));
         };
         match (kind.as_str(), message["text"].as_str()) {

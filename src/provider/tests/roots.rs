@@ -118,8 +118,8 @@ async fn listen(stream: impl AsyncRead + AsyncWrite + Unpin) {
     let Ok(mut stream) = accept_async(stream).await else { return };
     while let Some(Ok(message)) = stream.next().await {
         if matches!(&message, Message::Text(text) if text.contains("finish")) {
-            for told in [json!({ "type": "final", "text": "hello" }), json!({ "type": "done" })] {
-                let _ = stream.send(Message::text(told.to_string())).await;
+            for message in [json!({ "type": "final", "text": "hello" }), json!({ "type": "done" })] {
+                let _ = stream.send(Message::text(message.to_string())).await;
             }
         }
     }

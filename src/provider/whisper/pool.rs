@@ -9,7 +9,7 @@ use std::thread;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use ringer_base::clock;
-use ringer_speech::whisper::{Spoken, Transcription, Whisper};
+use ringer_speech::whisper::{Bias, Spoken, Transcription, Whisper};
 
 /// A text that would come later than this is not waited for.
 const WAIT_MAX_S: f32 = 5.0;
@@ -21,12 +21,15 @@ const FACTOR: f32 = 0.1;
 const LEARN: f32 = 0.1;
 
 /// Speech that is to be heard.
-pub trait Job: Send {
+pub(super) trait Job: Send {
     /// Returns its samples, of 16 kHz.
     fn pcm(&self) -> &[i16];
 
     /// Returns the language that it is in.
     fn language(&self) -> Spoken<'_>;
+
+    /// Returns words that are likely to come in it.
+    fn bias(&self) -> &Bias;
 
     /// True if nobody waits for it any more.
     fn is_cancelled(&self) -> bool;
@@ -41,7 +44,7 @@ fn seconds(job: &dyn Job) -> f32 {
 }
 
 /// The model and what its threads are asked.
-pub struct Pool {
+pub(super) struct Pool {
     pub model: Whisper,
     threads: usize,
     queue: Mutex<Queue>,
@@ -57,7 +60,7 @@ struct Queue {
 }
 
 /// Holds a pool open: its threads end when this is dropped and nothing waits any more.
-pub struct Open(pub Arc<Pool>);
+pub(super) struct Open(pub Arc<Pool>);
 
 impl Drop for Open {
     fn drop(&mut self) {
@@ -68,7 +71,7 @@ impl Drop for Open {
 
 impl Pool {
     /// Starts `threads` threads, 0 for one a core.
-    pub fn start(model: Whisper, threads: usize) -> std::io::Result<Open> {
+    pub(super) fn start(model: Whisper, threads: usize) -> std::io::Result<Open> {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = if threads == 0 { cores } else { threads };
         let (queue, news) = (Mutex::default(), Condvar::new());
@@ -78,8 +81,8 @@ impl Pool {
             thread::Builder::new().name(format!("whisper-{index}")).spawn(move || {
                 // SAFETY: a plain system call; who = 0 is this thread. A refusal leaves the priority as it was.
                 unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
-                while let Some(job) = pool.next() {
-                    pool.work(&*job);
+                while let Some((job, gives_way)) = pool.next() {
+                    pool.work(&*job, gives_way);
                 }
             })?;
         }
@@ -91,7 +94,7 @@ impl Pool {
     }
 
     /// Puts a job in the queue. False: its text would come too late.
-    pub fn ask(&self, job: Box<dyn Job>) -> bool {
+    pub(super) fn ask(&self, job: Box<dyn Job>) -> bool {
         let mut queue = self.lock();
         // Jobs that nobody wants any more take no time.
         let wanted = queue.jobs.iter().filter(|(job, _)| !job.is_cancelled());
@@ -107,7 +110,7 @@ impl Pool {
     }
 
     /// Asks for a running text, unless something else waits. False: something does.
-    pub fn ask_running(&self, job: Box<dyn Job>) -> bool {
+    pub(super) fn ask_running(&self, job: Box<dyn Job>) -> bool {
         let mut queue = self.lock();
         let idle = !queue.closed && queue.jobs.is_empty() && queue.running.len() < self.threads;
         if idle {
@@ -117,15 +120,15 @@ impl Pool {
         idle
     }
 
-    /// Returns the next job; `None` when there is none and never will be.
-    fn next(&self) -> Option<Box<dyn Job>> {
+    /// Returns the next job, and true if it gives way to others that come; `None` when there is none and never will be.
+    fn next(&self) -> Option<(Box<dyn Job>, bool)> {
         let mut queue = self.lock();
         loop {
             if let Some((job, _)) = queue.jobs.pop_front() {
-                return Some(job);
+                return Some((job, false));
             }
             if let Some(job) = queue.running.pop_front() {
-                return Some(job);
+                return Some((job, true));
             }
             if queue.closed {
                 return None;
@@ -134,8 +137,10 @@ impl Pool {
         }
     }
 
-    fn work(&self, job: &dyn Job) {
-        let hear = || self.model.hear(job.pcm(), job.language(), &|| job.is_cancelled());
+    /// Hears a job. One that gives way is given up as soon as another waits.
+    fn work(&self, job: &dyn Job, gives_way: bool) {
+        let is_off = || job.is_cancelled() || (gives_way && !self.lock().jobs.is_empty());
+        let hear = || self.model.hear_with(job.pcm(), job.language(), job.bias(), &is_off);
         // A fault of the model costs this job its text, and no thread.
         let hear = || catch_unwind(AssertUnwindSafe(hear)).ok().flatten();
         let (heard, spent_s) = clock::seconds_of(|| (!job.is_cancelled()).then(hear).flatten());

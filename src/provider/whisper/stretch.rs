@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::Sample;
-use ringer_speech::whisper::{SURE, Spoken, Transcription, piece_samples};
+use ringer_speech::whisper::{Bias, SURE, Spoken, Transcription, Word, piece_samples};
 use tokio::sync::mpsc;
 
 use super::gate::Gate;
@@ -20,8 +20,10 @@ const LATE: usize = 8 * 16_000;
 const GAP: usize = 3200;
 /// Most pieces of a stretch: what follows is dropped.
 const PIECES_MAX: usize = 150;
-/// New audio after which running text is asked for: 1 s.
-const RUNNING: usize = 16_000;
+/// New audio after which running text is asked for: 500 ms, while nothing else waits for the threads.
+const RUNNING: usize = 8000;
+/// Running text of what is longer than this is heard anew in its last part only: 3 s.
+const RUNNING_PART: usize = 3 * 16_000;
 /// Samples below which audio has no words: 60 ms.
 const SHORT: usize = 960;
 
@@ -32,8 +34,8 @@ enum Part {
     Piece(usize),
     /// Rest behind the closed pieces.
     Rest,
-    /// The same, while it still grows.
-    Running,
+    /// The same from this sample of it on, while it still grows.
+    Running { from: usize },
 }
 
 /// A part of a stretch, to be heard.
@@ -58,13 +60,18 @@ impl Job for Asked {
         if *is_known { Spoken::Known(code) } else { Spoken::Likely(code) }
     }
 
+    fn bias(&self) -> &Bias {
+        &self.stretch.bias
+    }
+
     fn finish_with(&self, heard: Option<Transcription>) {
         let mut inner = self.stretch.lock();
         match (self.part, heard) {
-            (Part::Running, heard) => {
+            (Part::Running { from }, heard) => {
                 inner.asks_running = false;
-                if let Some(heard) = heard.filter(|_| !self.is_cancelled()) {
-                    inner.show(&heard);
+                // What was asked before a piece was closed counts from another sample.
+                if let Some(heard) = heard.filter(|_| !self.is_cancelled() && from == inner.settled) {
+                    inner.show(&heard, self.pcm.len());
                 }
             }
             (Part::Piece(index), Some(heard)) => {
@@ -85,12 +92,14 @@ impl Job for Asked {
 }
 
 /// One stretch of speech.
-pub struct Stretch {
+pub(super) struct Stretch {
     pool: Arc<Pool>,
     /// Language code, and true if it is certain and not only likely.
     language: (String, bool),
     /// Language that is told where the model tells none.
     detected_language: DetectedLanguage,
+    /// Words that are likely to come.
+    bias: Bias,
     /// Samples above which the stretch is heard in pieces.
     piece: usize,
     running: bool,
@@ -115,6 +124,9 @@ struct Inner {
     /// Samples of `pcm` when running text was last asked for.
     asked: usize,
     asks_running: bool,
+    /// Samples of `pcm` whose words stand in `settled_text` and are not heard anew for a running text.
+    settled: usize,
+    settled_text: String,
     shown: String,
     news: mpsc::Sender<Recognized>,
     /// `None` after the last message.
@@ -134,9 +146,10 @@ struct Attempt {
 }
 
 impl Stretch {
-    pub fn new(
+    pub(super) fn new(
         pool: Arc<Pool>,
         (language, detected_language): ((String, bool), DetectedLanguage),
+        bias: Bias,
         running: bool,
         news: mpsc::Sender<Recognized>,
         last: mpsc::OwnedPermit<Recognized>,
@@ -152,15 +165,18 @@ impl Stretch {
             finished: false,
             asked: 0,
             asks_running: false,
+            settled: 0,
+            settled_text: String::new(),
             shown: String::new(),
             news,
             last: Some(last),
         };
         Arc::new(Stretch {
             pool,
-            piece: piece_samples(&language.0),
+            piece: piece_of(&language.0, &bias),
             language,
             detected_language,
+            bias,
             running,
             gone: AtomicBool::new(false),
             inner: Mutex::new(inner),
@@ -193,7 +209,8 @@ impl Stretch {
             self.try_rest(&mut inner);
         }
         if self.running && !inner.asks_running && inner.pcm.len() >= inner.asked + RUNNING {
-            let job = self.job(inner.pcm.clone(), Part::Running, Arc::default());
+            let from = inner.settled;
+            let job = self.job(inner.pcm[from..].to_vec(), Part::Running { from }, Arc::default());
             (inner.asked, inner.asks_running) = (inner.pcm.len(), self.pool.ask_running(job));
         }
     }
@@ -228,6 +245,8 @@ impl Stretch {
         let pcm: Vec<i16> = inner.pcm.drain(..at).collect();
         inner.give_up();
         inner.asked = 0;
+        inner.settled = 0;
+        inner.settled_text.clear();
         let (index, from) = (inner.pieces.len(), inner.before);
         inner.pieces.push(Piece { from, heard: None });
         inner.before += at;
@@ -246,6 +265,13 @@ impl Stretch {
             inner.refuse();
         }
     }
+}
+
+/// Returns the samples above which a stretch is heard in pieces. Likely words take up to a quarter of the tokens that
+/// the model has for a text.
+fn piece_of(language: &str, bias: &Bias) -> usize {
+    let whole = piece_samples(language);
+    if bias.is_empty() { whole } else { whole / 4 * 3 }
 }
 
 /// Returns the middle of the quietest gap in the later part.
@@ -280,9 +306,17 @@ impl Inner {
         }
     }
 
-    fn show(&mut self, heard: &Transcription) {
+    /// Tells the running text, whose last part was heard in `samples` of audio.
+    fn show(&mut self, heard: &Transcription, samples: usize) {
         let closed = self.pieces.iter().filter_map(|piece| piece.heard.as_ref());
-        let text = join_texts(closed.chain([heard]));
+        let before = join_texts(closed);
+        let latest = join_texts([heard].into_iter());
+        let text = [&*before, &*self.settled_text, &*latest].into_iter().filter(|text| !text.is_empty());
+        let text = text.collect::<Vec<_>>().join(" ");
+        if let Some((until, words)) = settled_words(heard, samples) {
+            self.settled += until;
+            self.settled_text = [&*self.settled_text, &words].join(" ").trim_start().to_owned();
+        }
         if self.last.is_some() && !self.finished && text != self.shown {
             self.shown.clone_from(&text);
             let _ = self.news.try_send(Recognized::Partial(text));
@@ -306,6 +340,15 @@ impl Inner {
     }
 }
 
+/// Returns the end of the words that lie before the last part of the audio, in samples, and these words; `None` where
+/// there are none.
+fn settled_words(heard: &Transcription, samples: usize) -> Option<(usize, String)> {
+    let most = samples.checked_sub(RUNNING_PART).filter(|_| !heard.is_unclear())? as i64;
+    let words: Vec<&Word> = heard.words.iter().take_while(|word| word.to <= most).collect();
+    let until = usize::try_from(words.last()?.to).ok()?;
+    Some((until, words.iter().map(|word| word.text.trim()).collect::<Vec<_>>().join(" ")))
+}
+
 fn join_texts<'h>(parts: impl Iterator<Item = &'h Transcription>) -> String {
     let texts = parts.filter(|heard| !heard.is_unclear() && !heard.text.is_empty()).map(|heard| heard.text.as_str());
     texts.collect::<Vec<_>>().join(" ")
@@ -323,25 +366,25 @@ fn whole(parts: &[(usize, &Transcription)], detected_language: &DetectedLanguage
         })
     });
     let confidence = clear().map(|(_, heard)| heard.confidence()).reduce(f32::min);
-    let told = clear().filter_map(|(_, heard)| heard.language.as_ref()).find(|(_, sure)| *sure >= SURE);
+    let found = clear().filter_map(|(_, heard)| heard.language.as_ref()).find(|(_, sure)| *sure >= SURE);
     let detected_language =
-        told.map_or_else(|| detected_language.clone(), |(language, _)| DetectedLanguage::Hinted(language.clone()));
+        found.map_or_else(|| detected_language.clone(), |(language, _)| DetectedLanguage::Hinted(language.clone()));
     let text = join_texts(parts.iter().map(|&(_, heard)| heard));
     Recognized::Final { text, words: words.collect(), confidence, detected_language }
 }
 
 /// The way into a stretch.
-pub struct Feed {
+pub(super) struct Feed {
     stretch: Option<Arc<Stretch>>,
 }
 
 impl Feed {
-    pub fn of(stretch: Arc<Stretch>) -> Feed {
+    pub(super) fn of(stretch: Arc<Stretch>) -> Feed {
         Feed { stretch: Some(stretch) }
     }
 
     /// Makes a way into nothing.
-    pub fn nowhere() -> Feed {
+    pub(super) fn nowhere() -> Feed {
         Feed { stretch: None }
     }
 }
@@ -365,5 +408,34 @@ impl Drop for Feed {
         if let Some(stretch) = self.stretch.take() {
             stretch.gone.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_before_the_last_part_are_heard_once() {
+        let word = |text: &str, from_ms: i64, to_ms: i64| Word {
+            text: text.to_owned(),
+            from: 16 * from_ms,
+            to: 16 * to_ms,
+            confidence: 0.9,
+        };
+        let words = vec![word(" The", 100, 300), word("price", 300, 900), word("today", 1600, 2200)];
+        let heard = Transcription { words, text: "The price today".into(), no_speech: 0.0, ..silence() };
+        for (ms, expect) in [
+            (2500, None),
+            (3200, None),
+            (3300, Some((16 * 300, "The"))),
+            (4000, Some((16 * 900, "The price"))),
+            (9000, Some((16 * 2200, "The price today"))),
+        ] {
+            let found = settled_words(&heard, 16 * ms);
+            assert_eq!(found.as_ref().map(|(until, words)| (*until, words.as_str())), expect, "{ms} ms");
+        }
+        let doubted = Transcription { no_speech: 1.0, ..heard };
+        assert_eq!(settled_words(&doubted, 16 * 9000), None);
     }
 }

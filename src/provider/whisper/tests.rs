@@ -32,9 +32,20 @@ async fn telephone(text: &str) -> Vec<i16> {
 
 /// Returns all messages of a stretch that is fed in frames of 20 ms.
 async fn hear(recognizer: &WhisperRecognizer, running: bool, language: SpokenIn<'_>, pcm: &[i16]) -> Vec<Recognized> {
+    hear_with(recognizer, running, language, &[], pcm).await
+}
+
+/// Returns the same of a stretch with bias words.
+async fn hear_with(
+    recognizer: &WhisperRecognizer,
+    running: bool,
+    language: SpokenIn<'_>,
+    keyterms: &[String],
+    pcm: &[i16],
+) -> Vec<Recognized> {
     let (mut feed, mut news) = match running {
-        true => recognizer.open_running(language, &[]),
-        false => recognizer.open(language, &[]),
+        true => recognizer.open_running(language, keyterms),
+        false => recognizer.open(language, keyterms),
     };
     let mut said = Vec::new();
     for (at, frame) in pcm.chunks(320).enumerate() {
@@ -71,6 +82,21 @@ async fn narrowband_speech_has_words_with_places() {
         matches!(said.last(), Some(Recognized::Final { detected_language: DetectedLanguage::Fixed, .. })),
         "{said:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bias_words_reach_the_model_and_not_silence() {
+    let recognizer = WhisperRecognizer::new(&test_model("tiny.en"), 1).expect("the model is whole");
+    let keyterms = ["Kowalczyk".to_owned()];
+    assert_eq!(recognizer.count_keyterms(&keyterms), 1);
+    let pcm = [telephone("Please ask for Mister Kowalczyk at the desk.").await, vec![0; 8000]].concat();
+    for (pcm, keyterms, expect) in
+        [(&pcm, &keyterms[..], true), (&pcm, &[], false), (&vec![0; 48_000], &keyterms, false)]
+    {
+        let said = hear_with(&recognizer, false, SpokenIn::Known("en"), keyterms, pcm).await;
+        let [Recognized::Final { text, .. }] = &said[..] else { panic!("{said:?}") };
+        assert_eq!(text.contains("Kowalczyk"), expect, "{text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,6 +20,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Bundles;
+use super::label_colours::{LABEL_COLOURS, colours_of};
 use crate::Caller;
 use crate::humans::owned;
 use crate::library::versions::versions_of;
@@ -53,6 +54,8 @@ impl Bundles {
             fields.insert("agent".into(), agent.doc.spec.svc_as_code_id.map(|code| code.to_string()).into());
             // The selection follows from the metrics of the bundle.
             fields.shift_remove("selected_custom_metrics");
+            // A run is of this server alone.
+            fields.shift_remove("baseline_run_id");
             codes.push((id, code));
             bundle.simulations.push(fields);
         }
@@ -68,7 +71,7 @@ impl Bundles {
             let mut row = db.get::<CustomMetricSpec>(id).await?;
             if row.doc.svc_as_code_id.is_none() {
                 row.doc.svc_as_code_id = Some(clock::new_id().to_string());
-                db.update(id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+                db.update(id, &row.doc, self.clock.now_ms(), Some(caller.author())).await?;
             }
             let mut fields = object(&row.doc)?;
             fields.shift_remove("agent_ids");
@@ -89,7 +92,7 @@ impl Bundles {
         let mut row = db.get::<AgentDoc>(id).await?;
         if row.doc.spec.svc_as_code_id.is_none() {
             row.doc.spec.svc_as_code_id = Some(clock::new_id());
-            db.update(id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            db.update(id, &row.doc, self.clock.now_ms(), Some(caller.author())).await?;
         }
         let mut fields = object(&row.doc.spec)?;
         let latest = versions_of(db, id).await?.into_iter().find(|version| version.doc.holds(LATEST));
@@ -99,6 +102,9 @@ impl Bundles {
             None => None,
         };
         fields.insert("folder".into(), folder.into());
+        if let Some(colours) = colours_of(db, id).await? {
+            fields.insert(LABEL_COLOURS.into(), colours.into());
+        }
         if !caller.scope.covers(Scope::Write) {
             // Left out and not null: pushed back, null would clear them.
             AgentSpec::SECRETS.iter().for_each(|secret| {
@@ -120,7 +126,7 @@ impl Bundles {
             Some(code) => *code,
             missing => {
                 let code = *missing.insert(clock::new_id());
-                db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+                db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.author())).await?;
                 code
             }
         };

@@ -21,6 +21,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Bundles;
+use super::label_colours::{Colours, LABEL_COLOURS, read_colours};
 use crate::Caller;
 use crate::library::agents::broken_rules;
 use crate::library::field_rules::Broken;
@@ -161,12 +162,12 @@ impl Push<'_> {
                 if first.is_empty() {
                     first.push(error.into());
                 }
-                let told = first.into_iter().chain(rest).map(|Broken { field, error }| {
+                let errors = first.into_iter().chain(rest).map(|Broken { field, error }| {
                     let text = error.to_string();
                     let field = field.map_or_else(|| field_of::<V>(&text, kind), str::to_owned);
                     format!("{field}: {text}")
                 });
-                self.wrong(kind, entity, told.collect());
+                self.wrong(kind, entity, errors.collect());
                 Ok(None)
             }
         }
@@ -209,7 +210,11 @@ impl Push<'_> {
 
     async fn agent(&mut self, entity: &Object) -> Result<Option<Anchor>> {
         const KIND: &str = "agent";
-        let Some(checked) = self.check_entity::<AgentSpec>(KIND, entity, vec![], &mut vec![], Code::Uuid)? else {
+        let (colours, more) = match read_colours(entity) {
+            Ok(colours) => (colours, vec![]),
+            Err(wrong) => (vec![], wrong),
+        };
+        let Some(checked) = self.check_entity::<AgentSpec>(KIND, entity, more, &mut vec![], Code::Uuid)? else {
             return Ok(None);
         };
         let (bundles, caller) = (self.bundles, self.caller);
@@ -220,7 +225,9 @@ impl Push<'_> {
             let done = bundles.library.insert_agent(&mut self.db, caller, checked.spec).await;
             let made = self.require_valid::<_, AgentSpec>(KIND, entity, done, broken)?;
             self.did("Created", "agent", &name);
-            return Ok(made.map(|(id, _)| Anchor { id, code, is_new: true }));
+            let Some((id, _)) = made else { return Ok(None) };
+            self.colour_labels(entity, id, colours).await?;
+            return Ok(Some(Anchor { id, code, is_new: true }));
         };
         let id = row.id;
         let broken = broken_rules(&mut field_rules::apply_patch(&row.doc.spec, &checked.patch)?, &bundles.settings);
@@ -229,7 +236,24 @@ impl Push<'_> {
         if amended.is_some_and(|amended| amended.changed) {
             self.did("Updated", "agent", &name);
         }
+        self.colour_labels(entity, id, colours).await?;
         Ok(Some(Anchor { id, code, is_new: false }))
+    }
+
+    async fn colour_labels(&mut self, entity: &Object, agent_id: i64, colours: Colours) -> Result<()> {
+        match self.bundles.library.colour_labels(&mut self.db, self.caller, agent_id, colours).await {
+            Ok(changed) => {
+                for (text, is_new) in changed {
+                    self.did(if is_new { "Created" } else { "Updated" }, "label", &text);
+                }
+                Ok(())
+            }
+            Err(Error::Internal(cause)) => Err(Error::Internal(cause)),
+            Err(error) => {
+                self.wrong("agent", entity, vec![format!("{LABEL_COLOURS}: {error}")]);
+                Ok(())
+            }
+        }
     }
 
     async fn simulation(&mut self, entity: &Object, agent: &Anchor) -> Result<Option<Anchor>> {
@@ -382,7 +406,7 @@ impl Push<'_> {
         }
         if simulation.is_new || linked + unlinked > 0 {
             let spec = SimulationSpec { selected_custom_metrics: Some(wanted), ..row.doc };
-            self.db.update(row.id, &spec, self.bundles.clock.now_ms(), Some(self.caller.key_id)).await?;
+            self.db.update(row.id, &spec, self.bundles.clock.now_ms(), Some(self.caller.author())).await?;
         }
         Ok(())
     }
@@ -395,8 +419,14 @@ impl Push<'_> {
         let mut found = self.db.by::<CustomMetricSpec>("code_id", sent).await?;
         let is_text = !found.is_empty() && Uuid::parse_str(sent).is_err();
         let code = if is_text { Code::Text } else { Code::Uuid };
-        let checked = self.check_entity::<CustomMetricSpec>(KIND, entity, vec![], codes, code)?;
+        let (filled, wrong) = match metrics::fill_entity(entity) {
+            Ok(filled) => (filled, vec![]),
+            Err(error) => (entity.clone(), vec![format!("template_id: {error}")]),
+        };
+        let checked = self.check_entity::<CustomMetricSpec>(KIND, &filled, wrong, codes, code)?;
         let Some(mut checked) = checked else { return Ok(None) };
+        // The template fills what is created; of what exists only the given fields are changed.
+        checked.patch.retain(|name, _| entity.contains_key(name));
         let (bundles, caller) = (self.bundles, self.caller);
         let name = checked.spec.name.clone();
         if found.is_empty() {

@@ -39,12 +39,12 @@ pub(crate) const PEAKS: &str = "peaks.bin";
 pub const HTTP_LOG: &str = "http.log";
 
 /// Log of e-mails, in the folder of a result.
-pub(crate) const MAIL_LOG: &str = "mail.log";
+pub const MAIL_LOG: &str = "mail.log";
 
 /// Returns the names of the files of a result that belong into its evidence as they are.
 pub(crate) fn evidence() -> impl Iterator<Item = &'static str> {
     let logs = CONNECTION_LOGS.into_iter().map(|(name, _)| name);
-    [RECORDING, CALLER_CLEAN, EARLY_MEDIA, SIP_LOG].into_iter().chain(logs).chain([HTTP_LOG])
+    [RECORDING, CALLER_CLEAN, EARLY_MEDIA, SIP_LOG].into_iter().chain(logs).chain([HTTP_LOG, MAIL_LOG])
 }
 
 /// Ending of files that are not finished.

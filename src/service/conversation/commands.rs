@@ -12,26 +12,6 @@ use super::obstacle::Obstacle;
 use super::outcome::CallOutcome;
 
 impl Conversations {
-    /// Moves a result to DISPATCHED: its agent is called or written to. `private`: what is private in the conversation
-    /// is redacted later; `room`: name of the media room that is opened for it.
-    pub async fn dispatch(
-        &self,
-        organization: &str,
-        result_id: i64,
-        from: ResultStatus,
-        private: bool,
-        room: Option<String>,
-    ) -> Result<bool> {
-        let patch = move |doc: &mut ResultDoc| (doc.private, doc.room) = (private, room);
-        self.move_on(organization, result_id, from, ResultStatus::Dispatched, patch).await
-    }
-
-    /// Moves a result from QUEUED to READY: the first message of its agent is awaited.
-    pub async fn await_message(&self, organization: &str, result_id: i64, private: bool) -> Result<bool> {
-        let patch = move |doc: &mut ResultDoc| doc.private = private;
-        self.move_on(organization, result_id, ResultStatus::Queued, ResultStatus::Ready, patch).await
-    }
-
     /// Moves a result from DISPATCHED or READY to RUNNING: its conversation began at `at_ms`, in milliseconds since
     /// 1970.
     pub async fn connect(&self, organization: &str, result_id: i64, from: ResultStatus, at_ms: i64) -> Result<bool> {
@@ -116,7 +96,7 @@ impl Conversations {
         Ok(db.get::<ResultDoc>(result_id).await?.doc.body.status)
     }
 
-    async fn move_on(
+    pub(crate) async fn move_on(
         &self,
         organization: &str,
         result_id: i64,

@@ -2,7 +2,7 @@
 
 use ringer_base::error::Result;
 use ringer_media::seed::Seed;
-use ringer_model::agent::AgentDoc;
+use ringer_model::agent::{AgentDoc, AgentSpec};
 use ringer_model::digital_human::{DigitalHumanSpec, Trait};
 use ringer_model::result::ResultDoc;
 use ringer_model::run::{RunDoc, result_seed};
@@ -81,9 +81,21 @@ pub(crate) async fn human_today(db: &mut Session, row: &Row<ResultDoc>) -> Resul
     }
 }
 
-/// True if conversations with an agent are written, and held by this engine.
-pub(crate) async fn is_written(db: &mut Session, agent_id: i64) -> Result<bool> {
-    Ok(db.get::<AgentDoc>(agent_id).await?.doc.spec.is_written())
+/// True if the conversation of a result is written, and held by this engine.
+pub(crate) async fn is_written(db: &mut Session, result: &ResultDoc) -> Result<bool> {
+    Ok(met_agent(db, result).await?.is_some_and(|agent| agent.is_written()))
+}
+
+/// Returns the agent of a result as the step of its journey meets it; `None`: it was deleted.
+pub(crate) async fn met_agent(db: &mut Session, result: &ResultDoc) -> Result<Option<AgentSpec>> {
+    let body = &result.body;
+    let Some(agent) = db.find::<AgentDoc>(body.agent_id).await? else { return Ok(None) };
+    let human = match body.digital_human_id.filter(|_| body.journey_step.is_some()) {
+        Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+        None => None,
+    };
+    let step = human.as_ref().and_then(|human| human.doc.step(body.journey_step));
+    Ok(Some(agent.doc.spec.met_in(step).into_owned()))
 }
 
 /// Returns the messages that have followed a call so far.

@@ -1,6 +1,6 @@
 //! Results that the agent is to call: where they listen, who of several that share an address listens first, and whom a
 //! call that comes in is for. A result holds its addresses from READY until its conversation is over. So does one that
-//! is written, what only one may have: its two numbers, and its turn in a run that keeps an order.
+//! is written, what only one may have: its two numbers, and its place in a run that keeps an order.
 
 use ringer_base::clock;
 use ringer_base::config::Secret;
@@ -12,22 +12,24 @@ use ringer_model::error_code::ErrorCode;
 use ringer_model::result::ResultDoc;
 use ringer_model::simulation::SimulationSpec;
 use ringer_model::status::ResultStatus;
-use ringer_model::text::pair_address;
+use ringer_model::text::{conversation_address, is_pair, pair_address};
 use ringer_model::time::Timestamp;
-use ringer_store::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
+use ringer_store::queue::{CallAgain, CallJob, Lane, TextAgain, UnansweredJob};
 use ringer_store::{Row, Session};
 use serde_json::{Value, json};
 
 use super::Conversations;
 use super::facts::is_written;
+use super::model_budget::{budget_of, is_budget};
 use super::obstacle::Obstacle;
+use super::organization_limits::{is_places, places_of};
 use super::privacy::redactor_of;
 use super::stream_address::{self, AGENT_STREAM};
 use crate::outbox::addresses::{address_uri, address_user, number};
 
-/// Next step of a result that waits for its turn.
+/// Next step of a result that is queued for a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum QueueStep {
     /// The agent is called.
     Dials,
     /// The result becomes READY, and the agent calls.
@@ -69,27 +71,28 @@ pub(crate) struct Stage {
 }
 
 impl Conversations {
-    /// Takes the turn of a result that has a place, in a transaction of its own.
-    pub async fn take_turn(&self, organization: &str, result_id: i64) -> Result<Turn> {
+    /// Takes the next step of a queued result, in a transaction of its own.
+    #[cfg(any(test, feature = "testing"))]
+    pub async fn take_queue_step(&self, organization: &str, result_id: i64) -> Result<QueueStep> {
         let mut db = self.store.org(organization).write().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;
-        let (turn, is_changed) = self.turn(&mut db, &mut row).await?;
+        let (step, is_changed) = self.queue_step(&mut db, &mut row).await?;
         if is_changed {
             db.commit().await?;
             self.live.note_change(result_id);
         }
-        Ok(turn)
+        Ok(step)
     }
 
     /// Lets a result that has a place go on: the agent is called, or its call is waited for. It waits when another
     /// result has its address, or comes before it in a run whose calls are held one after the other. Returns true
-    /// beside the turn if there is something to commit.
-    pub(crate) async fn turn(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<(Turn, bool)> {
+    /// beside the step if there is something to commit.
+    pub(crate) async fn queue_step(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<(QueueStep, bool)> {
         let result_id = row.id;
         if row.doc.body.status != ResultStatus::Queued {
-            return Ok((Turn::Waits, false));
+            return Ok((QueueStep::Waits, false));
         }
-        let Some(stage) = stage(db, row).await? else { return Ok((Turn::Dials, false)) };
+        let Some(stage) = stage(db, row).await? else { return Ok((QueueStep::Dials, false)) };
         let run_id = row.doc.body.simulation_run_id;
         let mut addresses = Vec::new();
         let is_called = stage.agent.is_awaited(stage.step.as_ref());
@@ -102,53 +105,97 @@ impl Conversations {
         if let Some(obstacle) = stage.foreign_number(db, is_called).await? {
             row.doc.body.fail(obstacle.code, obstacle.message);
             self.step(db, row, ResultStatus::NoConnection).await?;
-            return Ok((Turn::Waits, true));
+            return Ok((QueueStep::Waits, true));
         }
         if stage.simulation.doc.sequential_calling {
             addresses.push(in_order(run_id));
         }
+        // A result whose agent is awaited holds its place from then on: a call of it is never refused for the limit.
+        let is_blocked = self.is_blocked(db, result_id, &addresses).await?;
+        let wanting = if is_blocked { Vec::new() } else { self.wanting(db).await? };
+        let held = !is_blocked && wanting.is_empty();
+        addresses.extend(wanting);
         if addresses.is_empty() {
-            return Ok((Turn::Dials, false));
+            return Ok((QueueStep::Dials, false));
         }
-        let held = !is_blocked(db, result_id, &addresses).await?;
         db.put_legs(result_id, &addresses, held, self.clock.now_ms()).await?;
         if held && is_called {
             self.listen(db, row, &stage).await?;
         }
-        let turn = match held {
-            true if is_called => Turn::Listens,
-            true => Turn::Dials,
-            false => Turn::Waits,
+        let step = match held {
+            true if is_called => QueueStep::Listens,
+            true => QueueStep::Dials,
+            false => QueueStep::Waits,
         };
-        Ok((turn, true))
+        Ok((step, true))
     }
 
-    /// Takes the turn of a written conversation as [`Conversations::take_turn`] does, between two numbers if it has
-    /// any. Returns false if it has to wait, or is no longer to be held.
-    pub async fn take_written_turn(
+    /// Takes the next step of a written conversation in a transaction of its own, as
+    /// [`Conversations::take_queue_step`] does, between two numbers if it has any. Returns false if it has to wait, or
+    /// is no longer to be held.
+    #[cfg(any(test, feature = "testing"))]
+    pub async fn take_written_step(
         &self,
         organization: &str,
         result_id: i64,
         numbers: Option<[&str; 2]>,
     ) -> Result<bool> {
         let mut db = self.store.org(organization).write().await?;
-        let body = db.get::<ResultDoc>(result_id).await?.doc.body;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let (is_held, is_changed) = self.written_step(&mut db, &row, numbers).await?;
+        if is_changed {
+            db.commit().await?;
+            self.live.note_change(result_id);
+        }
+        Ok(is_held)
+    }
+
+    /// Takes the place of a written conversation among others. Returns false if it has to wait, or is no longer to be
+    /// held; beside it true if there is something to commit.
+    pub(crate) async fn written_step(
+        &self,
+        db: &mut Session,
+        row: &Row<ResultDoc>,
+        numbers: Option<[&str; 2]>,
+    ) -> Result<(bool, bool)> {
+        let body = &row.doc.body;
         if !matches!(body.status, ResultStatus::Queued | ResultStatus::Ready) {
-            return Ok(false);
+            return Ok((false, false));
         }
         let mut addresses: Vec<String> = numbers.map(pair_address).into_iter().collect();
         if db.get::<SimulationSpec>(body.simulation_id).await?.doc.sequential_calling {
             addresses.push(in_order(body.simulation_run_id));
         }
+        // A READY result is past the queue.
+        let is_new = body.status == ResultStatus::Queued;
+        let is_blocked = is_new && self.is_blocked(db, row.id, &addresses).await?;
+        let wanting = if is_new && !is_blocked { self.wanting(db).await? } else { Vec::new() };
+        let is_held = !is_blocked && wanting.is_empty();
+        addresses.extend(wanting);
         if addresses.is_empty() {
-            return Ok(true);
+            return Ok((true, false));
         }
-        // A READY result has had its turn.
-        let held = body.status == ResultStatus::Ready || !is_blocked(&mut db, result_id, &addresses).await?;
-        db.put_legs(result_id, &addresses, held, self.clock.now_ms()).await?;
-        db.commit().await?;
-        self.live.note_change(result_id);
-        Ok(held)
+        db.put_legs(row.id, &addresses, is_held, self.clock.now_ms()).await?;
+        Ok((is_held, true))
+    }
+
+    /// Keeps the platform's name of a conversation, by which its posts find the result.
+    pub(crate) async fn hold_inbound(
+        &self,
+        organization: &str,
+        result_id: i64,
+        agent_id: i64,
+        conversation: &str,
+    ) -> Result<()> {
+        let mut db = self.store.org(organization).write().await?;
+        let mut addresses = db.legs_of(result_id).await?;
+        let address = conversation_address(agent_id, conversation);
+        if addresses.contains(&address) {
+            return Ok(());
+        }
+        addresses.push(address);
+        db.put_legs(result_id, &addresses, true, self.clock.now_ms()).await?;
+        db.commit().await
     }
 
     async fn listen(&self, db: &mut Session, row: &mut Row<ResultDoc>, stage: &Stage) -> Result<()> {
@@ -160,8 +207,12 @@ impl Conversations {
             false => json!({ "sip_uri": address_uri(&user, self.live.sip_address()), "phone_number": stage.number() }),
         };
         row.doc.note("listening", at);
-        if stage.agent.enable_outbound_call_auto_start == Some(true) {
-            row.doc.warn("enable_outbound_call_auto_start: no platform is asked to call in this version");
+        if stage.agent.enable_outbound_call_auto_start == Some(true) && !stage.agent.is_placed_by_platform() {
+            let why = match stage.agent.outbound_trigger_webhook_url {
+                Some(_) => "outbound_trigger_webhook_url is asked for the call, and not the platform",
+                None => "only the platform of a P3 to P11 agent is asked to call",
+            };
+            row.doc.warn(&format!("enable_outbound_call_auto_start: {why}"));
         }
         self.step(db, row, ResultStatus::Ready).await?;
         let (result_id, attempt) = (row.id, row.doc.body.attempt);
@@ -178,33 +229,93 @@ impl Conversations {
         let mut addresses = db.drop_legs(result.id).await?;
         let order = in_order(result.doc.body.simulation_run_id);
         if !addresses.contains(&order) {
-            // It may have been waited for without ever having had its turn.
+            // It may have been waited for without ever having been READY.
             addresses.push(order);
         }
+        addresses.push(places_of(db.organization()));
         let mut taken = Vec::new();
         for address in addresses {
-            if taken.contains(&address) {
-                continue;
-            }
-            for (organization, result_id) in db.leg_waiters(&address).await? {
-                let wanted = db.legs_of(result_id).await?;
-                if is_blocked(db, result_id, &wanted).await? {
-                    continue;
-                }
-                // The attempt only names the job, and this one has a name of its own.
-                let call = CallJob { organization, result_id, attempt: 1 };
-                let again = CallAgain { call, serial: clock::new_id() };
-                // Numbers that are called, pairs that write and runs in order have one kind of conversations each.
-                match is_written(db, result.doc.body.agent_id).await? {
-                    true => db.put(&TextAgain(again), self.clock.now_ms(), None).await?,
-                    false => db.put(&again, self.clock.now_ms(), None).await?,
-                }
-                // It looks itself whether it has to wait again.
-                taken.extend(db.drop_legs(result_id).await?);
-                break;
+            if !taken.contains(&address) {
+                taken.extend(self.wake_next(db, &address).await?);
             }
         }
         Ok(())
+    }
+
+    /// Queues the first result anew that waits for an address, and for nothing that is taken. Returns what it waited
+    /// for; nothing where there is none. It looks itself whether it has to wait again.
+    pub(super) async fn wake_next(&self, db: &mut Session, address: &str) -> Result<Vec<String>> {
+        for (organization, result_id) in db.leg_waiters(address).await? {
+            let wanted = db.legs_of(result_id).await?;
+            if self.is_blocked(db, result_id, &wanted).await? {
+                continue;
+            }
+            // Numbers that are called, and pairs that write, have one kind of conversations each. Elsewhere the waiter
+            // itself tells it.
+            let waiter = match organization == db.organization() {
+                true => db.find::<ResultDoc>(result_id).await?,
+                false => None,
+            };
+            let written = match &waiter {
+                Some(waiter) => is_written(db, &waiter.doc).await?,
+                None => wanted.iter().any(|address| is_pair(address)),
+            };
+            // The attempt only names the job, and this one has a name of its own.
+            let call = CallJob { organization, result_id, attempt: 1 };
+            let again = CallAgain { call, serial: clock::new_id() };
+            // Its job has left the lane of its run where it waited for a place of the organization.
+            let lane = match &waiter {
+                Some(waiter) if wanted.iter().any(|it| is_places(it) || is_budget(it)) && !written => {
+                    let body = &waiter.doc.body;
+                    let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
+                    Lane::of_run(body.simulation_run_id, &simulation)
+                }
+                _ => None,
+            };
+            match written {
+                true => db.put(&TextAgain(again), self.clock.now_ms(), None).await?,
+                false => db.put(&again, self.clock.now_ms(), lane.as_ref()).await?,
+            }
+            if let Some(lane) = &lane {
+                db.release(lane).await?;
+            }
+            return db.drop_legs(result_id).await;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Returns the addresses under which a conversation has to wait that may not begin now: for a place of its
+    /// organization, and for the budget of the model that words callers.
+    async fn wanting(&self, db: &mut Session) -> Result<Vec<String>> {
+        let mut addresses = Vec::new();
+        if !self.has_free_place(db).await? {
+            addresses.push(places_of(db.organization()));
+        }
+        if self.is_over_budget(db).await? {
+            addresses.push(budget_of(db.organization()));
+        }
+        Ok(addresses)
+    }
+
+    /// True when another result has one of these addresses, comes before this one in its run, all places of the
+    /// organization are taken, or the budget that it waits for is used up.
+    async fn is_blocked(&self, db: &mut Session, result_id: i64, addresses: &[String]) -> Result<bool> {
+        for address in addresses {
+            if db.leg_holder(address).await?.is_some_and(|(_, holder)| holder != result_id) {
+                return Ok(true);
+            }
+        }
+        // One of another organization looks itself.
+        let own = places_of(db.organization());
+        if addresses.contains(&own) && !self.has_free_place(db).await? {
+            return Ok(true);
+        }
+        let own = budget_of(db.organization());
+        if addresses.contains(&own) && self.is_over_budget(db).await? {
+            return Ok(true);
+        }
+        let ordered = addresses.iter().any(|address| is_in_order(address));
+        Ok(ordered && db.has_earlier_open(result_id).await?)
     }
 
     /// Ends the wait of a READY result that the agent has not called in time.
@@ -256,7 +367,7 @@ impl Conversations {
 
 impl Stage {
     /// Returns the number that the agent reaches the Digital Human on.
-    pub fn number(&self) -> Option<&str> {
+    pub(crate) fn number(&self) -> Option<&str> {
         number(&self.agent, &self.human, self.step.as_ref())
     }
 
@@ -289,20 +400,9 @@ pub(crate) async fn stage(db: &mut Session, row: &Row<ResultDoc>) -> Result<Opti
     let Some(human) = db.find::<DigitalHumanSpec>(human_id).await?.map(|row| row.doc) else { return Ok(None) };
     let agent = db.get::<AgentDoc>(body.agent_id).await?.doc;
     let simulation = db.get::<SimulationSpec>(body.simulation_id).await?;
-    let step = human.journey_steps.iter().flatten().find(|step| Some(step.step) == body.journey_step).cloned();
-    let (agent_key, agent) = (agent.http_webhook_key, agent.spec);
+    let step = human.step(body.journey_step).cloned();
+    let (agent_key, agent) = (agent.http_webhook_key, agent.spec.met_in(step.as_ref()).into_owned());
     Ok(Some(Stage { agent, agent_key, simulation, human_id, human, step }))
-}
-
-/// True when another result has one of these addresses, or comes before this one in its run.
-async fn is_blocked(db: &mut Session, result_id: i64, addresses: &[String]) -> Result<bool> {
-    for address in addresses {
-        if db.leg_holder(address).await?.is_some_and(|(_, holder)| holder != result_id) {
-            return Ok(true);
-        }
-    }
-    let ordered = addresses.iter().any(|address| is_in_order(address));
-    Ok(ordered && db.has_earlier_open(result_id).await?)
 }
 
 /// Start of what the results of a sequential run share as if it were an address. No user part of a call has a blank.

@@ -9,7 +9,7 @@ use ringer_model::run::RunDoc;
 use ringer_model::simulation::SimulationSpec;
 use ringer_model::status::{Effect, Outcome, ResultStatus, RunStatus};
 use ringer_model::time::{Timestamp, span_ms};
-use ringer_store::queue::{CallJob, EvaluateJob, FollowUpJob, Lane};
+use ringer_store::queue::{CallJob, FollowUpJob, Lane};
 use ringer_store::{GONE, Owner, Row, Session};
 use serde_json::Value;
 
@@ -150,11 +150,7 @@ impl Conversations {
     async fn carry_out(&self, db: &mut Session, row: &mut Row<ResultDoc>, effect: Effect) -> Result<()> {
         match effect {
             Effect::CountUsage => self.count_usage(db, &row.doc).await,
-            Effect::RequestEvaluation => {
-                let organization = db.organization().to_owned();
-                let job = EvaluateJob { organization, result_id: row.id, serial: row.doc.body.attempt };
-                db.put(&job, self.clock.now_ms(), None).await
-            }
+            Effect::RequestEvaluation => self.request_evaluation(db, row).await,
             Effect::TellEnded => self.outbox.tell_ended(db, row).await,
             Effect::FreeAddresses => self.free_addresses(db, row).await,
             Effect::TellAwaited => self.outbox.tell_awaited(db, row).await,
@@ -223,7 +219,7 @@ impl Conversations {
         let simulation = db.get::<SimulationSpec>(done.body.simulation_id).await?.doc;
         // A step that has to wait must not hold one of the run's places meanwhile.
         let lane = Lane::of_run(done.body.simulation_run_id, &simulation).filter(|_| wait_ms == 0);
-        let written = is_written(db, done.body.agent_id).await?;
+        let written = is_written(db, &next.doc).await?;
         db.put_conversation(job, written, self.clock.now_ms() + wait_ms, lane.as_ref()).await?;
         match &lane {
             Some(lane) => db.release(lane).await,
@@ -295,6 +291,10 @@ impl Conversations {
         let mut db = self.store.org(organization).write().await?;
         let Some(mut row) = db.find::<ResultDoc>(result_id).await? else { return Ok(false) };
         if !matches!(row.doc.body.status, ResultStatus::Dispatched | ResultStatus::Running) {
+            return Ok(false);
+        }
+        // A conversation by mail goes on.
+        if db.mail_owner(result_id).await?.is_some_and(|owner| owner.attempt == row.doc.body.attempt) {
             return Ok(false);
         }
         row.doc.body.fail(ErrorCode::EngineRestarted, "The engine was restarted during the call");

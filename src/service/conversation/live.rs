@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
-use ringer_engine::CallControl;
+use ringer_engine::{CallControl, TextSender};
 use ringer_media::call::EndReason;
+use ringer_provider::Synthesizer;
 use ringer_store::events::{Feed, Feeds};
 use tokio::sync::{Semaphore, watch};
 
@@ -19,12 +20,24 @@ pub struct Running {
     feeds: Feeds,
     changes: watch::Sender<u64>,
     engine: OnceLock<(SocketAddr, Arc<Semaphore>)>,
+    texts: OnceLock<TextSender>,
+    synthesizer: OnceLock<Arc<dyn Synthesizer>>,
 }
 
 impl Running {
-    /// Notes that calls come in at this address from now on, and that `room` has the places of all calls.
-    pub fn serve(&self, address: SocketAddr, room: Arc<Semaphore>) {
-        self.engine.get_or_init(|| (address, room));
+    /// Notes that calls come in at this address from now on, and that `permits` has the places of all calls.
+    pub fn serve(&self, address: SocketAddr, permits: Arc<Semaphore>) {
+        self.engine.get_or_init(|| (address, permits));
+    }
+
+    /// Notes that text messages over SIP leave by this sender from now on.
+    pub fn send_texts_by(&self, sender: TextSender) {
+        self.texts.get_or_init(|| sender);
+    }
+
+    /// Notes that the calls of this process speak by this synthesizer from now on.
+    pub fn speak_by(&self, synthesizer: Arc<dyn Synthesizer>) {
+        self.synthesizer.get_or_init(|| synthesizer);
     }
 
     /// Notes that a call has been placed for a result.
@@ -79,7 +92,15 @@ impl LiveCalls for Running {
         self.engine.get().map(|(address, _)| *address)
     }
 
+    fn text_sender(&self) -> Option<TextSender> {
+        self.texts.get().cloned()
+    }
+
+    fn synthesizer(&self) -> Option<Arc<dyn Synthesizer>> {
+        self.synthesizer.get().cloned()
+    }
+
     fn is_full(&self) -> bool {
-        self.engine.get().is_some_and(|(_, room)| room.available_permits() == 0)
+        self.engine.get().is_some_and(|(_, permits)| permits.available_permits() == 0)
     }
 }

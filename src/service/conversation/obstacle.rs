@@ -2,6 +2,8 @@
 
 use ringer_model::error_code::ErrorCode;
 
+use crate::NotDone;
+
 /// Reason why a call cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
@@ -9,6 +11,12 @@ pub struct Obstacle {
     pub code: ErrorCode,
     /// Explanation in words, for display.
     pub message: String,
+}
+
+impl From<Obstacle> for NotDone<Obstacle> {
+    fn from(obstacle: Obstacle) -> NotDone<Obstacle> {
+        NotDone::Reason(obstacle)
+    }
 }
 
 impl Obstacle {

@@ -11,7 +11,7 @@ use ringer_judge as judge;
 use ringer_media::call::{EndDetail, EndReason, EventKind, RemoteEnd};
 use ringer_media::frame::PER_MS;
 use ringer_model::Object;
-use ringer_model::error_code::ErrorCode;
+use ringer_model::error_code::{ErrorCode, Platform, PlatformFault};
 use ringer_model::expectation::OwnFault;
 use ringer_model::result::{EngineQuality, PostedToolCall, ResultDoc};
 use ringer_model::status::{EndedBy, ResultStatus};
@@ -25,6 +25,9 @@ pub(crate) use self::channel_fault::code_of;
 use self::ending::{Verdict, verdict};
 use self::quality::{impairment, quality};
 use super::verdict::of_error;
+
+/// Metadata of a call over SIP to an agent on a platform: the platform's name.
+pub(crate) const PLATFORM_NOTE: &str = "platform";
 
 /// Message of a call to which nothing came back at all.
 const UNHEARD_OF: &str = "Nothing came back within ringing_timeout: it is not known whether the agent was reached";
@@ -85,6 +88,9 @@ impl CallOutcome {
         let ending = &report.ending;
         let Circumstances { stopping, answers, recording_bytes, mut notes, mut warnings } = about;
         let Verdict { mut error, by, .. } = verdict(ending, stopping);
+        if let Some(platform) = notes.get(PLATFORM_NOTE).and_then(Value::as_str).and_then(Platform::parse) {
+            error = error.map(|(code, message)| (by_platform(code, platform), message));
+        }
         if notes.contains_key("caller_number") {
             error = error.map(|(code, message)| (by_telephone(code), message));
         }
@@ -206,6 +212,15 @@ pub fn is_unreachable(report: &CallReport) -> bool {
     of_error(&doc, &code).word == VerdictWord::Unreachable
 }
 
+/// Returns the code of a call over SIP to an agent on a platform.
+fn by_platform(code: ErrorCode, platform: Platform) -> ErrorCode {
+    match code {
+        ErrorCode::SipAuthFailed => ErrorCode::Platform(platform, PlatformFault::AuthFailed),
+        ErrorCode::SipDialFailed => ErrorCode::Platform(platform, PlatformFault::BridgeConnectFailed),
+        code => code,
+    }
+}
+
 /// Returns the code of a call by telephone: an address that is not known is a number that is not.
 fn by_telephone(code: ErrorCode) -> ErrorCode {
     match code {
@@ -238,7 +253,7 @@ fn notes_of(report: &CallReport, is_unheard: bool) -> impl Iterator<Item = (Stri
         ("codec", json!(report.peer.codec)),
         ("transport", json!(report.peer.transport())),
         ("remote_address", json!(report.peer.address)),
-        ("sip_call_id", json!(Some(&report.peer.call_id).filter(|id| !id.is_empty()))),
+        (call_id_key(report.peer.protocol), json!(Some(&report.peer.call_id).filter(|id| !id.is_empty()))),
         ("agent_errors", agent_errors(&report.agent_errors)),
         ("output_variables", json!(report.variables)),
         ("speaker", json!(report.speaker)),
@@ -247,6 +262,11 @@ fn notes_of(report: &CallReport, is_unheard: bool) -> impl Iterator<Item = (Stri
         ("reached", json!(is_unheard.then_some(false))),
     ];
     known.into_iter().filter(|(_, value)| *value != Value::Null).map(|(key, value)| (key.to_owned(), value))
+}
+
+/// Returns the name under which the other side's name of a call is noted.
+fn call_id_key(protocol: &str) -> &'static str {
+    if protocol.starts_with("WebSocket") { "platform_call_id" } else { "sip_call_id" }
 }
 
 /// Returns the calls of tools that the agent's channel reported.
@@ -278,8 +298,6 @@ fn agent_errors(errors: &[AgentError]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use ringer_model::error_code::{Platform, PlatformFault};
-
     use super::*;
 
     fn outcome(error: Option<ErrorCode>, is_connected: bool) -> CallOutcome {

@@ -29,7 +29,7 @@ const FRAME_BYTES: u64 = 4;
 /// Bytes of one step in the file: least and greatest of two channels.
 const STEP_BYTES: u64 = 8;
 /// Most steps of one answer.
-pub const MOST_STEPS: i64 = 1_000_000;
+pub(crate) const MOST_STEPS: i64 = 1_000_000;
 /// Samples that are read at once; whole steps of each length.
 const PIECE: usize = 16_000;
 

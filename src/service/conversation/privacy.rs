@@ -11,7 +11,7 @@ use ringer_media::call::EventKind;
 use ringer_media::frame::PER_MS;
 use ringer_media::recording::{Layout, WAV_HEADER};
 use ringer_model::agent::AgentDoc;
-use ringer_model::digital_human::ExpectedToolCall;
+use ringer_model::digital_human::{DigitalHumanSpec, ExpectedToolCall, Language};
 use ringer_model::result::{MetricValue, ResultDoc};
 use ringer_model::transcript::Transcript;
 use ringer_store::Session;
@@ -51,7 +51,7 @@ impl Conversations {
             Err(error) => return Err(error),
         };
         let moments = judge::moments(&timeline);
-        let mut spans = judge::key_spans(&moments);
+        let mut spans = judge::digit_spans(&moments);
         let heard_all = moments.iter().all(|moment| match moment.reading() {
             EventKind::TurnEnded { reported: true, .. } => false,
             EventKind::TurnEnded { text, .. } => !text.is_empty() || moment.data()["digits"].is_string(),
@@ -153,7 +153,17 @@ pub(crate) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -> Result<Opt
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     });
-    Ok(Some(Redactor::new(traits)))
+    let language = language_of(db, doc).await?;
+    Ok(Some(Redactor::new(traits).speaking(&language)))
+}
+
+/// Returns the language that the Digital Human of a result speaks; `ad`: not known beforehand, or it was deleted.
+async fn language_of(db: &mut Session, doc: &ResultDoc) -> Result<String> {
+    let human = match doc.body.digital_human_id {
+        Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+        None => None,
+    };
+    Ok(human.map_or(Language::Ad, |human| human.doc.language).as_str().to_owned())
 }
 
 /// Members of an expectation and its result that hold words.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::Conversations;
 use super::facts::{SETTINGS, is_written};
+use super::organization_limits::places_of;
 use super::verdict::is_repeated;
 
 /// Tag of a result whose simulation's own question was answered with yes.
@@ -42,10 +43,12 @@ impl Conversations {
         row.doc = afresh(&row.doc);
         row.doc.note("attempts", Value::Array(attempts));
         self.step(db, row, ResultStatus::Queued).await?;
+        // It holds its place until here.
+        self.wake_next(db, &places_of(db.organization())).await?;
         let organization = db.organization().to_owned();
         let job = CallJob { organization, result_id: row.id, attempt: row.doc.body.attempt };
         let lane = Lane::of_run(row.doc.body.simulation_run_id, simulation);
-        let written = is_written(db, row.doc.body.agent_id).await?;
+        let written = is_written(db, &row.doc).await?;
         db.put_conversation(job, written, self.clock.now_ms(), lane.as_ref()).await?;
         if let Some(lane) = &lane {
             db.release(lane).await?;

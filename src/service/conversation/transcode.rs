@@ -61,7 +61,7 @@ impl Track {
 ///
 /// # Errors
 /// A file that cannot be read or written, or an encoder's refusal.
-pub fn pack(from: &Path, track: Track, packing: Packing, to: &Path) -> io::Result<()> {
+pub(crate) fn pack(from: &Path, track: Track, packing: Packing, to: &Path) -> io::Result<()> {
     let mut file = File::open(from)?;
     let data = file.metadata()?.len().saturating_sub(WAV_HEADER as u64);
     file.seek(SeekFrom::Start(WAV_HEADER as u64))?;

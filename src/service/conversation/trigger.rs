@@ -6,9 +6,8 @@ use std::time::Duration;
 use ringer_base::error::Result;
 use ringer_base::guard::Guard;
 use ringer_base::post::{Poster, RESULT_ID, signatures};
-use ringer_model::agent::AgentDoc;
 use ringer_model::error_code::ErrorCode;
-use ringer_model::result::ResultDoc;
+use ringer_model::result::{ResultDoc, find_note};
 use ringer_model::status::ResultStatus;
 use ringer_model::{Object, text_of};
 use ringer_store::queue::TriggerJob;
@@ -18,7 +17,9 @@ use ringer_syntax::placeholder::Budget;
 use serde_json::{Value, json};
 
 use super::Conversations;
+use super::facts::met_agent;
 use super::inbound_address::{Stage, stage};
+use super::obstacle::Obstacle;
 use super::stream_address::url_of;
 use crate::library::simulations::name_of;
 use crate::outbox::addresses::{address_uri, address_user};
@@ -34,7 +35,8 @@ impl Conversations {
     /// Asks the owner of a READY result's agent for the conversation, where it wants to be asked.
     pub(crate) async fn ask_owner(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let body = &row.doc.body;
-        if db.get::<AgentDoc>(body.agent_id).await?.doc.spec.outbound_trigger_webhook_url.is_none() {
+        let Some(agent) = met_agent(db, &row.doc).await? else { return Ok(()) };
+        if agent.outbound_trigger_webhook_url.is_none() && !agent.is_placed_by_platform() {
             return Ok(());
         }
         let organization = db.organization().to_owned();
@@ -73,6 +75,20 @@ impl Conversations {
         self.trigger_failed(job, why).await
     }
 
+    /// Ends a result whose call cannot be had, unless it has come meanwhile.
+    pub(crate) async fn refuse_awaited(&self, job: &TriggerJob, why: Obstacle) -> Result<()> {
+        let mut db = self.store.org(&job.organization).write().await?;
+        let Some(mut row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(()) };
+        if !waits(&row.doc, job) {
+            return Ok(());
+        }
+        row.doc.body.fail(why.code, why.message);
+        self.step(&mut db, &mut row, ResultStatus::NoConnection).await?;
+        db.commit().await?;
+        self.live.note_change(job.result_id);
+        Ok(())
+    }
+
     async fn trigger_failed(&self, job: &TriggerJob, why: String) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(()) };
@@ -97,11 +113,14 @@ impl Conversations {
     fn trigger_body(&self, job: &TriggerJob, doc: &ResultDoc, stage: &Stage) -> Value {
         let body = &doc.body;
         let user = address_user(&job.organization, stage.human_id, &stage.human, body.simulation_run_id);
-        let sip_uri = address_uri(&user, self.live.sip_address().filter(|_| stage.agent.is_over_sip()));
+        let sip_uri = address_uri(&user, self.live.sip_address().filter(|_| stage.agent.calls_by_sip()));
         let (number, id) = (stage.number().unwrap_or_default(), job.result_id.to_string());
         let websocket_url = url_of(doc);
+        let listening = find_note(&body.metadata, "listening");
+        let email_address = listening.and_then(|at| at["email_address"].as_str()).unwrap_or_default();
         let Some(template) = &stage.agent.outbound_trigger_payload_template else {
             return match stage.agent.is_over_websocket() {
+                _ if stage.agent.is_email() => json!({ "email_address": email_address, "sim_conversation_id": id }),
                 true => json!({
                     "phone_number": number, "websocket_url": websocket_url, "sim_conversation_id": id,
                 }),
@@ -113,6 +132,7 @@ impl Conversations {
             ("digital_human.phone_number", json!(number)),
             ("digital_human.sip_uri", json!(sip_uri)),
             ("digital_human.websocket_url", json!(websocket_url)),
+            ("digital_human.email_address", json!(email_address)),
             ("digital_human.id", json!(stage.human_id)),
             ("digital_human.name", json!(stage.human.name.as_deref().unwrap_or_default())),
             ("digital_human.intent", json!(intent)),
@@ -127,7 +147,7 @@ impl Conversations {
 }
 
 /// True while the call that a job asks for is still waited for.
-fn waits(doc: &ResultDoc, job: &TriggerJob) -> bool {
+pub(crate) fn waits(doc: &ResultDoc, job: &TriggerJob) -> bool {
     doc.body.status == ResultStatus::Ready && doc.body.attempt == job.attempt
 }
 
@@ -136,25 +156,25 @@ type Tokens = std::collections::BTreeMap<&'static str, Value>;
 
 /// Returns a template with its tokens (`{{agent.id}}`) replaced in every text at any depth, but not in keys. A text
 /// that is one token becomes the token's own value; within other text it becomes text. What is no known token stays.
-fn fill_template(template: &Object, tokens: &Tokens, room: &Budget) -> Object {
-    template.iter().map(|(key, value)| (key.clone(), filled_value(value, tokens, room))).collect()
+fn fill_template(template: &Object, tokens: &Tokens, budget: &Budget) -> Object {
+    template.iter().map(|(key, value)| (key.clone(), filled_value(value, tokens, budget))).collect()
 }
 
-fn filled_value(value: &Value, tokens: &Tokens, room: &Budget) -> Value {
+fn filled_value(value: &Value, tokens: &Tokens, budget: &Budget) -> Value {
     match value {
-        Value::String(text) => filled_text(text, tokens, room),
-        Value::Array(items) => items.iter().map(|item| filled_value(item, tokens, room)).collect(),
-        Value::Object(members) => Value::Object(fill_template(members, tokens, room)),
+        Value::String(text) => filled_text(text, tokens, budget),
+        Value::Array(items) => items.iter().map(|item| filled_value(item, tokens, budget)).collect(),
+        Value::Object(members) => Value::Object(fill_template(members, tokens, budget)),
         plain => plain.clone(),
     }
 }
 
-fn filled_text(text: &str, tokens: &Tokens, room: &Budget) -> Value {
+fn filled_text(text: &str, tokens: &Tokens, budget: &Budget) -> Value {
     let whole = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
     if let Some(value) = whole.and_then(|name| tokens.get(name.trim())).filter(|value| !value.is_string()) {
         return value.clone();
     }
-    Value::String(placeholder::fill(text, room, |name| tokens.get(name.trim()).map(text_of)))
+    Value::String(placeholder::fill(text, budget, |name| tokens.get(name.trim()).map(text_of)))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringer_base::config::Trunk;
+use ringer_base::config::{Trunk, carrier};
 use ringer_syntax::phone::e164;
 
 /// Every trunk, by its name.
@@ -56,28 +56,43 @@ fn unescape(user: &str) -> String {
 }
 
 /// Returns the number of a trunk that the user part of an incoming call names. It may be written in E.164, by its
-/// digits, with `00` before them, or in national form with or without a leading 0. A national form that several numbers
-/// have names none.
+/// digits, with `00` before them, or in national form with or without a leading 0. A national form names a number that
+/// a trunk lists; one that several of them have names none.
 pub(crate) fn called_number(trunks: &Trunks, user: &str) -> Option<String> {
-    let user = unescape(user.split(';').next().unwrap_or_default());
-    let user: String = user.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')')).collect();
-    let digits = user.strip_prefix('+').unwrap_or(&user);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
+    let (user, digits) = dialled_digits(user)?;
     let numbers = || trunks.values().flat_map(|trunk| &trunk.numbers);
-    let international = digits.strip_prefix("00").unwrap_or(digits);
+    let international = digits.strip_prefix("00").unwrap_or(&digits);
     if let Some(number) = numbers().find(|number| number[1..] == *international) {
         return Some(number.clone());
     }
-    let national = digits.strip_prefix('0').unwrap_or(digits);
+    let named = national_digits(&user).and_then(|national| of_national(numbers(), national));
+    named.or_else(|| e164(&format!("+{international}")).filter(|number| carrier(trunks, number).is_some()))
+}
+
+/// Returns the number among `numbers` that has these national digits; `None` where several or none have them.
+pub(crate) fn of_national<'n>(numbers: impl Iterator<Item = &'n String>, national: &str) -> Option<String> {
     let is_national = |number: &&String| {
         let country = number[1..].strip_suffix(national).map(str::len);
         country.is_some_and(|digits| (1..=COUNTRY_DIGITS).contains(&digits))
     };
-    let may_be_national = !user.starts_with('+') && !national.starts_with('0') && national.len() >= NATIONAL_DIGITS;
-    let mut found = numbers().filter(|number| may_be_national && is_national(number));
+    let mut found = numbers.filter(is_national);
     found.next().filter(|_| found.next().is_none()).cloned()
+}
+
+/// Returns the digits of a user part that may be a number in national form, without a leading 0.
+pub(crate) fn national_digits(user: &str) -> Option<&str> {
+    let national = user.strip_prefix('0').unwrap_or(user);
+    let fits = national.bytes().all(|byte| byte.is_ascii_digit());
+    (fits && !national.starts_with('0') && national.len() >= NATIONAL_DIGITS).then_some(national)
+}
+
+/// Returns a user part that is a number, without parameters and visual separators, and its digits.
+pub(crate) fn dialled_digits(user: &str) -> Option<(String, String)> {
+    let user = unescape(user.split(';').next().unwrap_or_default());
+    let user: String = user.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')')).collect();
+    let digits = user.strip_prefix('+').unwrap_or(&user).to_owned();
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some((user, digits))
 }
 
 #[cfg(test)]
@@ -111,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_number_that_is_called_is_found_in_its_national_forms() {
-        let two = trunks(TWO);
+        let two = trunks(&format!("{TWO}\n[sip.trunks.block]\nhost = 'h'\ncarries = ['+33 1']"));
         for (user, expect) in [
             ("+15550001111", Some("+15550001111")),
             ("15550001111", Some("+15550001111")),
@@ -128,6 +143,12 @@ mod tests {
             ("0001111", None),
             ("1111", None),
             ("+15550009999", None),
+            // Of the trunk that carries the block, whoever has added it.
+            ("+33123456789", Some("+33123456789")),
+            ("0033123456789", Some("+33123456789")),
+            ("33123456789", Some("+33123456789")),
+            ("+3312", None),
+            ("+34123456789", None),
             ("desk", None),
             ("", None),
         ] {

@@ -7,7 +7,7 @@ use ringer_model::expectation::{ExpectationStatus, FaultCode};
 use ringer_model::result::{KEPT_FLOOR, ResultBody, ResultDoc};
 use ringer_model::simulation::SimulationSpec;
 use ringer_model::status::{Outcome, ResultStatus};
-use ringer_model::tool_call::unmet;
+use ringer_model::tool_call::{are_met, unmet};
 use ringer_model::verdict::{CallVerdict, VerdictWord};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use self::expected::{by_expectation, steps};
 const CREDENTIALS: &str = "credentials";
 
 /// Sets verdict and outcome of a result; both are null while it is not terminal.
-pub fn settle(doc: &mut ResultDoc, simulation: &SimulationSpec) {
+pub(crate) fn settle(doc: &mut ResultDoc, simulation: &SimulationSpec) {
     let verdict = verdict(doc, simulation);
     doc.body.outcome = verdict.as_ref().map(|verdict| outcome_of(&doc.body, &verdict.word));
     doc.body.verdict = verdict;
@@ -25,7 +25,7 @@ pub fn settle(doc: &mut ResultDoc, simulation: &SimulationSpec) {
 
 /// True if a result that ends like this is repeated where failed results are: one that failed, and one that did not get
 /// far enough to fail.
-pub fn is_repeated(doc: &ResultDoc, simulation: &SimulationSpec) -> bool {
+pub(crate) fn is_repeated(doc: &ResultDoc, simulation: &SimulationSpec) -> bool {
     let is_failed = |verdict| outcome_of(&doc.body, &verdict) == Outcome::Failed;
     did_not_end_well(doc.body.status) || verdict(doc, simulation).is_some_and(|verdict| is_failed(verdict.word))
 }
@@ -37,7 +37,7 @@ fn outcome_of(body: &ResultBody, verdict: &VerdictWord) -> Outcome {
         VerdictWord::Passed => Outcome::Passed,
         VerdictWord::Failed | VerdictWord::Unreachable => Outcome::Failed,
         VerdictWord::Cancelled => Outcome::Cancelled,
-        VerdictWord::Untold | VerdictWord::Unknown(_) => {
+        VerdictWord::Undecided | VerdictWord::Unknown(_) => {
             if did_not_end_well(body.status) && !body.is_own_failure() {
                 Outcome::Failed
             } else {
@@ -53,7 +53,7 @@ fn did_not_end_well(status: ResultStatus) -> bool {
 }
 
 /// Returns the verdict on a result by the first rule that holds; `None` while it is not terminal.
-pub fn verdict(doc: &ResultDoc, simulation: &SimulationSpec) -> Option<CallVerdict> {
+pub(crate) fn verdict(doc: &ResultDoc, simulation: &SimulationSpec) -> Option<CallVerdict> {
     let body = &doc.body;
     match body.status {
         ResultStatus::Cancelled => {
@@ -66,18 +66,20 @@ pub fn verdict(doc: &ResultDoc, simulation: &SimulationSpec) -> Option<CallVerdi
     let verdict = match &body.error_code {
         Some(code) => of_error(doc, code),
         None if body.status == ResultStatus::Completed => of_conversation(doc, simulation),
-        None => CallVerdict::of(VerdictWord::Untold, "not_over", format!("the call ended as {}", body.status.as_str())),
+        None => {
+            CallVerdict::of(VerdictWord::Undecided, "not_over", format!("the call ended as {}", body.status.as_str()))
+        }
     };
-    let is_told_why = body.error_code.is_some() && verdict.word == VerdictWord::Untold;
+    let is_told_why = body.error_code.is_some() && verdict.word == VerdictWord::Undecided;
     Some(if mismatch && !is_told_why { untold_by_rate(body) } else { verdict })
 }
 
 /// Returns the verdict on a call whose agent's audio seems to have another sampling rate than the one at which it was
 /// played: neither side is at fault, and nothing that was heard or measured is true.
 fn untold_by_rate(body: &ResultBody) -> CallVerdict {
-    let told = body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.clone());
-    let reason = told.unwrap_or_else(|| "the sampling rate of the agent's audio is in doubt".to_owned());
-    CallVerdict::of(VerdictWord::Untold, FaultCode::RateMismatch.as_str(), reason)
+    let untrusted = body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.clone());
+    let reason = untrusted.unwrap_or_else(|| "the sampling rate of the agent's audio is in doubt".to_owned());
+    CallVerdict::of(VerdictWord::Undecided, FaultCode::RateMismatch.as_str(), reason)
 }
 
 /// Returns the verdict on a call that ended by an error.
@@ -97,11 +99,11 @@ pub(super) fn of_error(doc: &ResultDoc, code: &ErrorCode) -> CallVerdict {
         _ if !connected && is_unreachable(doc, code) => {
             CallVerdict::of(VerdictWord::Unreachable, code.as_str(), unreachable(doc, message, code))
         }
-        _ if code.owner().is_own() || code.names_missing_setting() => of(VerdictWord::Untold, code.as_str()),
+        _ if code.owner().is_own() || code.names_missing_setting() => of(VerdictWord::Undecided, code.as_str()),
         ErrorCode::CallRejected | ErrorCode::NoAnswer | ErrorCode::AgentHungUpBeforeSpeech => {
             of(VerdictWord::Failed, code.as_str())
         }
-        _ => of(VerdictWord::Untold, code.as_str()),
+        _ => of(VerdictWord::Undecided, code.as_str()),
     };
     CallVerdict { at_ms: body.duration_ms.filter(|_| connected), ..verdict }
 }
@@ -169,14 +171,17 @@ fn of_conversation(doc: &ResultDoc, simulation: &SimulationSpec) -> CallVerdict 
             Some(fault) if failed.code.as_deref() != Some(EXPECTATION) => {
                 let reason = failed.reason.unwrap_or_default();
                 let reason = format!("{reason}; this side failed: {fault}");
-                CallVerdict { word: VerdictWord::Untold, reason: Some(reason), ..failed }
+                CallVerdict { word: VerdictWord::Undecided, reason: Some(reason), ..failed }
             }
             _ => failed,
         };
     }
-    let open = [ExpectationStatus::Untold, ExpectationStatus::NotReached];
-    if let Some(unknown) = open.iter().find_map(|status| by_expectation(doc, status, VerdictWord::Untold)) {
+    let open = [ExpectationStatus::Undecided, ExpectationStatus::NotReached];
+    if let Some(unknown) = open.iter().find_map(|status| by_expectation(doc, status, VerdictWord::Undecided)) {
         return unknown;
+    }
+    if is_unreported(body) && are_met(&body.tool_calls) == Some(false) {
+        return CallVerdict::of(VerdictWord::Undecided, "tool_calls", FaultCode::ReportMissing.reason());
     }
     let score = mean_score(body);
     let failing = simulation.custom_metrics_failing_threshold;
@@ -192,7 +197,12 @@ fn of_conversation(doc: &ResultDoc, simulation: &SimulationSpec) -> CallVerdict 
     if goal == Some(true) || calls == Some(true) || is_expected || (goal.is_none() && reached) {
         return CallVerdict::pass();
     }
-    CallVerdict::of(VerdictWord::Untold, "not_evaluated", "nothing that was expected could be evaluated")
+    CallVerdict::of(VerdictWord::Undecided, "not_evaluated", "nothing that was expected could be evaluated")
+}
+
+/// True if calls of tools may have been made that the platform has not told of.
+fn is_unreported(body: &ResultBody) -> bool {
+    body.own_faults.iter().any(|fault| fault.code == FaultCode::ReportMissing)
 }
 
 /// Code of an expectation or step that was not met.
@@ -202,16 +212,16 @@ const EXPECTATION: &str = "expectation";
 fn failure(doc: &ResultDoc, goal: Option<bool>, calls: Option<bool>) -> Option<CallVerdict> {
     let body = &doc.body;
     let failed = |code: &str, reason: String| Some(CallVerdict::of(VerdictWord::Failed, code, reason));
-    if calls == Some(false) {
+    if calls == Some(false) && !is_unreported(body) {
         let reason = unmet(&body.tool_calls);
         let reason = reason.unwrap_or_else(|| "the expected tool calls were not made as expected".to_owned());
         return failed("tool_calls", reason);
     }
     if goal == Some(false) {
         let evaluation = body.evaluations.first();
-        let told = evaluation
+        let reasoning = evaluation
             .and_then(|evaluation| evaluation.human_goal_reasoning.clone().or(evaluation.goal_reasoning.clone()));
-        return failed("goal", told.unwrap_or_else(|| "the goal was not reached".to_owned()));
+        return failed("goal", reasoning.unwrap_or_else(|| "the goal was not reached".to_owned()));
     }
     if let Some(failed) = by_expectation(doc, &ExpectationStatus::Failed, VerdictWord::Failed) {
         return Some(failed);
@@ -413,17 +423,17 @@ mod tests {
             ("NO_ANSWER", false, VerdictWord::Failed, Failed),
             ("AGENT_HUNG_UP_BEFORE_SPEECH", false, VerdictWord::Failed, Failed),
             // Broken off: nobody knows by whose fault.
-            ("MEDIA_TIMEOUT", true, VerdictWord::Untold, Failed),
-            ("BRIDGE_DISCONNECTED", true, VerdictWord::Untold, Failed),
-            ("SMS_SEND_FAILED", false, VerdictWord::Untold, Failed),
+            ("MEDIA_TIMEOUT", true, VerdictWord::Undecided, Failed),
+            ("BRIDGE_DISCONNECTED", true, VerdictWord::Undecided, Failed),
+            ("SMS_SEND_FAILED", false, VerdictWord::Undecided, Failed),
             // This side.
-            ("ENGINE_SHUTDOWN", true, VerdictWord::Untold, NotEvaluated),
-            ("SYNTHESIZER_FAILED", true, VerdictWord::Untold, NotEvaluated),
-            ("DIAL_CALLS_REFUSED", false, VerdictWord::Untold, NotEvaluated),
-            ("P3_ADAPTER_NOT_CONFIGURED", false, VerdictWord::Untold, NotEvaluated),
-            ("MISSING_P3_AGENT_ID", false, VerdictWord::Untold, NotEvaluated),
-            ("NO_CONNECTION_TYPE", false, VerdictWord::Untold, NotEvaluated),
-            ("A_NEW_CODE", true, VerdictWord::Untold, NotEvaluated),
+            ("ENGINE_SHUTDOWN", true, VerdictWord::Undecided, NotEvaluated),
+            ("SYNTHESIZER_FAILED", true, VerdictWord::Undecided, NotEvaluated),
+            ("DIAL_CALLS_REFUSED", false, VerdictWord::Undecided, NotEvaluated),
+            ("P3_ADAPTER_NOT_CONFIGURED", false, VerdictWord::Undecided, NotEvaluated),
+            ("MISSING_P3_AGENT_ID", false, VerdictWord::Undecided, NotEvaluated),
+            ("NO_CONNECTION_TYPE", false, VerdictWord::Undecided, NotEvaluated),
+            ("A_NEW_CODE", true, VerdictWord::Undecided, NotEvaluated),
         ] {
             let body = of_code(code, spoke, &json!({}));
             let expect = CallVerdict { at_ms: spoke.then_some(4000), ..CallVerdict::of(word, code, "m") };
@@ -435,7 +445,7 @@ mod tests {
     fn agents_that_are_not_reached_are_unreachable_with_what_to_check() {
         let (none, unheard) = (json!({}), json!({"reached": false}));
         let target = json!({"target": "h:5080"});
-        for (code, metadata, told, check) in [
+        for (code, metadata, kind, check) in [
             ("SIP_DIAL_FAILED", &target, None, "m (h:5080); check that the agent is running and listens there"),
             ("WEBSOCKET_CONNECT_FAILED", &none, None, "m; check that the agent is running and listens there"),
             ("HTTP_WEBHOOK_FAILED", &none, None, "m; check that the agent is running and listens there"),
@@ -459,7 +469,7 @@ mod tests {
             ),
         ] {
             let body = of_code(code, false, metadata);
-            let expect = CallVerdict::of(VerdictWord::Unreachable, told.unwrap_or(code), check);
+            let expect = CallVerdict::of(VerdictWord::Unreachable, kind.unwrap_or(code), check);
             assert_eq!((body.verdict, body.outcome), (Some(expect), Some(Outcome::Failed)), "{code}");
         }
     }
@@ -477,7 +487,7 @@ mod tests {
 
     #[test]
     fn conversations_have_the_verdict_of_the_first_thing_that_decides() {
-        use VerdictWord::{Failed, Untold};
+        use VerdictWord::{Failed, Undecided};
         let of = |word, code, reason: &str, at_ms| CallVerdict { at_ms, ..CallVerdict::of(word, code, reason) };
         let expectation = |status: &str| json!([{"status": status, "reason": "r", "expected": {"heard": "x"}, "measured": null, "at_ms": 7}]);
         let playback = |status: &str| json!({"playback": [{"index": 2, "status": status, "reason": "r"}]});
@@ -488,13 +498,13 @@ mod tests {
             (json!({"expectations": expectation("passed")}), CallVerdict::pass()),
             (json!({"metadata": playback("passed")}), CallVerdict::pass()),
             (json!({"expectations": expectation("failed")}), of(Failed, "expectation", "r", Some(7))),
-            (json!({"expectations": expectation("unknown")}), of(Untold, "expectation", "r", Some(7))),
+            (json!({"expectations": expectation("unknown")}), of(Undecided, "expectation", "r", Some(7))),
             (json!({"metadata": playback("failed")}), of(Failed, "expectation", "turn 3: r", None)),
-            (json!({"metadata": playback("not_reached")}), of(Untold, "expectation", "turn 3: r", None)),
-            (json!({"metadata": playback("unknown")}), of(Untold, "expectation", "turn 3: r", None)),
+            (json!({"metadata": playback("not_reached")}), of(Undecided, "expectation", "turn 3: r", None)),
+            (json!({"metadata": playback("unknown")}), of(Undecided, "expectation", "turn 3: r", None)),
             (
                 json!({"metadata": playback("passed"), "expectations": expectation("unknown")}),
-                of(Untold, "expectation", "r", Some(7)),
+                of(Undecided, "expectation", "r", Some(7)),
             ),
             // Of a step that takes any turn nothing is expected.
             (
@@ -505,9 +515,9 @@ mod tests {
             (json!({"metrics": silent}), of(Failed, "silent", quiet, None)),
             (
                 json!({"metrics": silent, "own_faults": fault}),
-                of(Untold, "silent", &format!("{quiet}; this side failed: synthesizer_failed"), None),
+                of(Undecided, "silent", &format!("{quiet}; this side failed: synthesizer_failed"), None),
             ),
-            (json!({}), of(Untold, "not_evaluated", "nothing that was expected could be evaluated", None)),
+            (json!({}), of(Undecided, "not_evaluated", "nothing that was expected could be evaluated", None)),
         ] {
             assert_eq!(verdict_on(members.clone()), expect, "{members}");
         }
@@ -529,7 +539,7 @@ mod tests {
         ] {
             let mut members = members;
             (members["own_faults"], members["engine_quality"]) = (fault.clone(), quality.clone());
-            let expect = CallVerdict::of(VerdictWord::Untold, "rate_mismatch", why);
+            let expect = CallVerdict::of(VerdictWord::Undecided, "rate_mismatch", why);
             assert_eq!(verdict_on(members.clone()), expect, "{members}");
         }
         let dropped = json!({"status": "CALL_DROPPED", "error_code": "BRIDGE_DISCONNECTED", "error_message": "gone",
@@ -558,7 +568,7 @@ mod tests {
                 .clone(),
         );
         let word = |doc: &ResultDoc| verdict(doc, &SimulationSpec::default()).map(|verdict| verdict.word);
-        assert_eq!(word(&doc), Some(VerdictWord::Untold));
+        assert_eq!(word(&doc), Some(VerdictWord::Undecided));
         doc.note(KEPT_FLOOR, json!("the agent did not leave 1.5 s of silence in 45 s"));
         assert_eq!(word(&doc), Some(VerdictWord::Failed));
     }

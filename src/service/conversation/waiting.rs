@@ -11,6 +11,8 @@ use ringer_store::{CallState, Row, Session};
 
 use super::Conversations;
 use super::inbound_address::is_in_order;
+use super::model_budget::is_budget;
+use super::organization_limits::is_places;
 
 impl Conversations {
     /// Returns the reason why each of these results of one run waits, by id; results that do not wait are left out.
@@ -67,6 +69,9 @@ impl Engine {
         let in_order = addresses.iter().any(|address| is_in_order(address));
         let is_later_step = doc.body.journey_step.is_some_and(|step| step > 1);
         Some(match job {
+            // A place or a budget is asked for only once the result's turn has come.
+            _ if addresses.iter().any(|address| is_budget(address)) => QueueReason::ModelBudget,
+            _ if addresses.iter().any(|address| is_places(address)) => QueueReason::WorkspaceLimit,
             _ if in_order => QueueReason::Sequential,
             _ if !addresses.is_empty() => QueueReason::AddressInUse,
             None if is_later_step && doc.body.status == ResultStatus::Initializing => QueueReason::JourneyStep,
@@ -97,6 +102,8 @@ mod tests {
             (Queued, None, None, &["in order: 7"][..], false, true, Some(Q::Sequential)),
             (Queued, None, None, &["dh-1-0", "in order: 7"], false, true, Some(Q::Sequential)),
             (Queued, None, None, &["+15550001111"], true, false, Some(Q::AddressInUse)),
+            (Queued, None, None, &["places of: 7"], true, false, Some(Q::WorkspaceLimit)),
+            (Queued, None, None, &["places of: 7", "model budget of: 7"], true, false, Some(Q::ModelBudget)),
             (Initializing, Some(2), None, &[], true, false, Some(Q::JourneyStep)),
             (Initializing, Some(2), job(false, 200, false), &[], true, false, Some(Q::JourneyWait)),
             (Queued, None, job(false, 200, false), &[], false, false, Some(Q::Retry)),

@@ -11,7 +11,7 @@ use ringer_judge::Metric;
 use ringer_model::Object;
 use ringer_model::agent::AgentDoc;
 use ringer_model::call_log::{
-    CallLogDoc, CallLogRecord, CallLogStatus, CallRequest, CallSpec, LogRange, UpdateLogSpec,
+    CallLogDoc, CallLogRecord, CallLogStatus, CallRequest, CallSpec, LogRange, RecognizedSpeech, UpdateLogSpec,
 };
 use ringer_model::evaluation::Evaluation;
 use ringer_model::issue::SourceKind;
@@ -34,6 +34,7 @@ use crate::Caller;
 use crate::conversation::artifacts::{CALL_RECORDING, unfinished_name};
 use crate::files::CALLS_FOLDER;
 use crate::library::field_rules;
+use crate::library::limits::{check_upload, upload_limit};
 use crate::library::metrics::check_selected;
 
 /// File name extensions that a recording's URL may have.
@@ -146,6 +147,8 @@ pub struct LogEvaluated {
     pub notes: Object,
     /// Transcript entries in which private parts are looked for.
     pub said: Vec<TranscriptEntry>,
+    /// Speech that was recognized in the recording; `None`: it was not transcribed.
+    pub recognized: Option<Vec<RecognizedSpeech>>,
 }
 
 impl Evaluations {
@@ -163,12 +166,13 @@ impl Evaluations {
         let agent = db.get::<AgentDoc>(agent_id.ok_or(Error::NotFound("Agent"))?).await?;
         let (agent_id, private) = (agent.id, agent.doc.spec.redact_pii);
         check_selected(&mut db, call.custom_metrics.as_deref()).await?;
+        self.conversations.check_minutes(&mut db).await?;
         drop(db);
         self.check_call(&call)?;
         let urls = [("recording_url", &call.recording_url), ("transcript_url", &call.transcript_url)];
         let urls = urls.into_iter().filter_map(|(field, url)| Some((field.to_owned(), url.clone()?)));
         field_rules::look(&urls.collect::<Vec<_>>(), &self.settings, self.poster.guard()).await?;
-        let kept = self.keep_recording(&mut call).await?;
+        let kept = self.keep_recording(caller, &mut call).await?;
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
         let (version, warning) =
@@ -186,8 +190,10 @@ impl Evaluations {
             error_message: None,
             notes: Object::new(),
             private,
+            recognized: None,
+            is_counted: false,
         };
-        let call_id = db.insert(&doc, created_ms, Some(caller.key_id)).await?;
+        let call_id = db.insert(&doc, created_ms, Some(caller.author())).await?;
         if let Some(kept) = kept {
             let folder = self.settings.call_folder(call_id);
             tokio::fs::create_dir_all(&folder).await.map_err(Error::internal)?;
@@ -256,7 +262,7 @@ impl Evaluations {
         match spec.reevaluate {
             true => self.queue_log(&mut db, caller, row).await?,
             false => {
-                db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+                db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.author())).await?;
                 if given("tool_calls") && row.doc.status.is_final() {
                     Box::pin(self.outbox.announce_finished(&mut db, SourceKind::Observability, row.id)).await?;
                 }
@@ -282,7 +288,7 @@ impl Evaluations {
         let mut row = find(&mut db, call_id).await?;
         if recording_only {
             row.doc.call.recording_url = None;
-            db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.author())).await?;
         } else {
             db.delete::<CallLogDoc>(row.id).await?;
         }
@@ -314,6 +320,19 @@ impl Evaluations {
         Ok(row.map(|row| (row.doc.call, self.settings.call_folder(row.id).join(CALL_RECORDING))))
     }
 
+    /// Returns the bias words of the agent of a call; none when it was deleted.
+    pub async fn keyterms_of_log(&self, job: &CallLogJob) -> Result<Vec<String>> {
+        let mut db = self.store.org(&job.organization).read().await?;
+        let Some(log) = db.find::<CallLogDoc>(job.call_id).await? else { return Ok(Vec::new()) };
+        let agent = db.find::<AgentDoc>(log.doc.agent_id).await?;
+        Ok(agent.map(|agent| agent.doc.spec.keyterms).unwrap_or_default())
+    }
+
+    /// Returns the largest recording in bytes that an organization may have fetched; `None`: no limit of its own.
+    pub async fn recording_limit(&self, organization: &str) -> Result<Option<u64>> {
+        upload_limit(&self.settings, &mut self.store.org(organization).read().await?).await
+    }
+
     /// Begins the evaluation of a call; `None` when it was deleted.
     pub async fn begin_log(&self, job: &CallLogJob) -> Result<Option<CallLogWork>> {
         let mut db = self.store.org(&job.organization).write().await?;
@@ -337,8 +356,8 @@ impl Evaluations {
             self.settings.remove_call_files(job.call_id).await;
             return Ok(());
         };
-        let LogEvaluated { mut evaluation, metrics, duration_ms, error_message, notes, .. } = found;
-        row.doc.notes = notes;
+        let LogEvaluated { mut evaluation, metrics, duration_ms, error_message, notes, recognized, .. } = found;
+        (row.doc.notes, row.doc.recognized) = (notes, recognized);
         if let (Some(new), Some(old)) = (&mut evaluation, row.doc.evaluations.first()) {
             new.keep_human_fields(old);
         }
@@ -350,10 +369,14 @@ impl Evaluations {
         (row.doc.metrics, row.doc.duration_ms, row.doc.error_message) = (metrics, duration_ms, error_message);
         if let Some((redactor, warning)) = redacted {
             redact_call(&mut row.doc, &redactor)?;
-            let told = [row.doc.error_message.take(), warning.map(str::to_owned)];
-            row.doc.error_message = told.into_iter().flatten().reduce(|all, more| format!("{all}; {more}"));
+            let messages = [row.doc.error_message.take(), warning.map(str::to_owned)];
+            row.doc.error_message = messages.into_iter().flatten().reduce(|all, more| format!("{all}; {more}"));
         }
         row.doc.private = false;
+        // An evaluation that is asked for again uses no minutes.
+        if row.doc.status == CallLogStatus::Completed && !std::mem::replace(&mut row.doc.is_counted, true) {
+            self.conversations.count_evaluated(&mut db, duration_ms).await?;
+        }
         self.close_log(db, row).await
     }
 
@@ -371,7 +394,7 @@ impl Evaluations {
     async fn queue_log(&self, db: &mut Session, caller: &Caller, mut row: Row<CallLogDoc>) -> Result<()> {
         let now = self.clock.now_ms();
         row.doc.status = CallLogStatus::Queued;
-        db.update(row.id, &row.doc, now, Some(caller.key_id)).await?;
+        db.update(row.id, &row.doc, now, Some(caller.author())).await?;
         let job = CallLogJob { organization: caller.organization.clone(), call_id: row.id, serial: now };
         db.put(&job, now, None).await
     }
@@ -397,11 +420,14 @@ impl Evaluations {
     }
 
     /// Writes a recording that came with the request to a file of its own. The text is taken out of the call.
-    async fn keep_recording(&self, call: &mut CallSpec) -> Result<Option<PathBuf>> {
+    async fn keep_recording(&self, caller: &Caller, call: &mut CallSpec) -> Result<Option<PathBuf>> {
         let Some(text) = call.recording_base64.take() else { return Ok(None) };
         let bytes = tokio::task::spawn_blocking(move || data_url(&text)).await.map_err(Error::internal)?;
         let bytes = bytes
             .ok_or_else(|| Error::Refused("recording_base64 must be a base64 data URL of an audio file".into()))?;
+        let mut db = self.store.org(&caller.organization).read().await?;
+        check_upload(&self.settings, &mut db, bytes.len() as u64).await?;
+        drop(db);
         let folder = self.settings.data.join(CALLS_FOLDER);
         tokio::fs::create_dir_all(&folder).await.map_err(Error::internal)?;
         let path = folder.join(unfinished_name());
@@ -454,6 +480,7 @@ fn record_of(row: Row<CallLogDoc>) -> CallLogRecord {
         error_message,
         notes,
         private,
+        recognized,
         ..
     } = row.doc;
     for (key, value) in notes {
@@ -488,5 +515,6 @@ fn record_of(row: Row<CallLogDoc>) -> CallLogRecord {
         conversation_ended_by: call.conversation_ended_by,
         metrics,
         error_message,
+        recognized: recognized.filter(|_| !private),
     }
 }

@@ -3,7 +3,10 @@
 
 use ringer_base::error::Result;
 use ringer_judge::{Unheard, moments, unheard};
+use ringer_model::expectation::{FaultCode, OwnFault};
 use ringer_model::monitor::{CheckDoc, CheckType, MonitorDoc};
+use ringer_model::result::ToolCallGroup;
+use ringer_model::tool_call;
 use ringer_store::Session;
 use serde_json::Value;
 use uuid::Uuid;
@@ -13,6 +16,13 @@ pub(crate) const CALLS_MET: &str = "expected_tool_calls_met";
 
 /// Name of the metric that tells how well the agent was understood.
 pub(crate) const WORD_ERRORS: &str = "predicted_wer";
+
+/// True if the expected tool calls of a result were made; `None` where nothing is expected, or where calls may be
+/// missing that the platform has not told of.
+pub(crate) fn calls_met(groups: &[ToolCallGroup], own_faults: &[OwnFault]) -> Option<bool> {
+    let is_unreported = own_faults.iter().any(|fault| fault.code == FaultCode::ReportMissing);
+    tool_call::are_met(groups).filter(|met| *met || !is_unreported)
+}
 
 /// Returns the turns of a result that were not heard, by its timeline.
 pub(crate) async fn unheard_in(db: &mut Session, result_id: i64) -> Result<Vec<Unheard>> {

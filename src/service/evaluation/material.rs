@@ -18,7 +18,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Evaluations;
-use super::inputs::{CALLS_MET, WORD_ERRORS, monitored_metrics, unheard_in};
+use super::inputs::{CALLS_MET, WORD_ERRORS, calls_met, monitored_metrics, unheard_in};
+use crate::conversation::earlier::{Whose, earlier};
 use crate::conversation::facts::human_in_force;
 
 /// Material that the custom metrics of a result are judged by, besides what the conversation measured.
@@ -44,6 +45,8 @@ pub struct ToJudge {
     pub expectations: Vec<Expectation>,
     /// Rules of the agent that the Digital Human probes.
     pub rules: Vec<String>,
+    /// Contacts of the two before this conversation, in the earlier steps of the journey.
+    pub earlier: Vec<String>,
     /// Attempts of the agent to reach a Digital Human that was not to answer, a line each.
     pub attempts: Vec<String>,
     /// Question that the simulation asks about each conversation; yes means a custom error. Empty: the question has no
@@ -63,7 +66,7 @@ impl Evaluations {
         let monitored = monitored_metrics(&mut db, result_id).await?;
         let metrics = metrics_of(&mut db, &row.doc, &monitored).await?;
         let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
-        let met = tool_call::are_met(&tool_call::group(&human.expected_tool_calls, &calls));
+        let met = calls_met(&tool_call::group(&human.expected_tool_calls, &calls), &body.own_faults);
         let unheard = unheard_in(&mut db, result_id).await?;
         let recorded = row.doc.recorded_transcript.as_deref().unwrap_or_default();
         let errors = transcript.as_ref().and_then(|heard| predicted_wer(recorded, &heard.entries, &unheard).rate);
@@ -74,8 +77,10 @@ impl Evaluations {
         let custom_error = simulation.custom_error_enabled.then(|| simulation.custom_error_prompt.unwrap_or_default());
         let measures = [measure(CALLS_MET, met.map(Value::Bool)), measure(WORD_ERRORS, errors.map(Value::from))];
         let attempts = attempts(&row.doc, &human, transcript.as_ref());
+        let earlier = earlier(&mut db, &row, &human, Whose::Judge).await?;
         Ok(ToJudge {
             metrics,
+            earlier,
             attempts,
             transcript,
             unheard,

@@ -23,14 +23,16 @@ const TOO_LONG: &str = "The evaluation was not done within 600 s";
 const GIVEN_UP: &str = "The evaluation failed, and was given up after several attempts";
 
 impl Evaluations {
-    /// Ends the evaluations that are under way for too long. An engine that was not there could not evaluate: time
-    /// before `since_ms`, when this one began, does not count.
+    /// Ends the evaluations that are under way for too long, and that no engine works at: one that does gives up by
+    /// itself. An engine that was not there could not evaluate: time before `since_ms`, when this one began, does not
+    /// count.
     pub async fn end_late_evaluations(&self, since_ms: i64) -> Result<()> {
-        let begun_ms = self.clock.now_ms() - EVALUATION_MS;
+        let now_ms = self.clock.now_ms();
+        let begun_ms = now_ms - EVALUATION_MS;
         if since_ms > begun_ms {
             return Ok(());
         }
-        let results = self.store.org("").read().await?.evaluating_results().await?;
+        let results = self.store.org("").read().await?.evaluating_results(now_ms).await?;
         for (organization, id) in results {
             self.end_evaluation(&organization, id, TOO_LONG, |doc| {
                 let entered = doc.body.status_history.last().map_or(0, |change| change.at.0);
@@ -38,7 +40,7 @@ impl Evaluations {
             })
             .await?;
         }
-        let logs = self.store.org("").read().await?.evaluating_logs(begun_ms).await?;
+        let logs = self.store.org("").read().await?.evaluating_logs(begun_ms, now_ms).await?;
         for (organization, id) in logs {
             self.end_log(&organization, id, TOO_LONG, |status| status == CallLogStatus::Evaluating).await?;
         }

@@ -19,7 +19,7 @@ use ringer_store::{Row, Session};
 use serde_json::{Value, json};
 
 use super::Evaluations;
-use super::inputs::{CALLS_MET, WORD_ERRORS, unheard_in};
+use super::inputs::{CALLS_MET, WORD_ERRORS, calls_met, unheard_in};
 use crate::conversation::facts::{facts_of_conversation, human_in_force, spoken_facts};
 use crate::conversation::privacy::{EXPECTED, JUDGED, redact_metrics, redacted_calls, redactor_of, through};
 use crate::conversation::rerun::{CUSTOM_ERROR, rerun_is_due};
@@ -125,7 +125,7 @@ impl Evaluations {
         let groups = tool_call::group(&expected, row.doc.posted_calls.iter().chain(&row.doc.heard_calls));
         let body = &mut row.doc.body;
         if !body.evaluations.is_empty() {
-            set(&mut body.metrics, CALLS_MET, tool_call::are_met(&groups).map(Value::Bool));
+            set(&mut body.metrics, CALLS_MET, calls_met(&groups, &body.own_faults).map(Value::Bool));
         }
         let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
         let body = &mut row.doc.body;

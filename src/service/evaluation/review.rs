@@ -87,12 +87,12 @@ impl Evaluations {
         let before = evaluation.last_edited_at.map_or(0, |at| at.0);
         let at = Timestamp(self.clock.now_ms().max(before + 1));
         let changes = apply(evaluation, request.changes.into_given(), |metric| {
-            (metric.last_edited_by, metric.last_edited_at) = (Some(caller.key_id), Some(at));
+            (metric.last_edited_by, metric.last_edited_at) = (Some(caller.author()), Some(at));
         })?;
         if changes.is_empty() {
             return Ok(answer_of(result_id, &row.doc.body));
         }
-        (evaluation.last_edited_by, evaluation.last_edited_at) = (Some(caller.key_id), Some(at));
+        (evaluation.last_edited_by, evaluation.last_edited_at) = (Some(caller.author()), Some(at));
         evaluation.reviewer = Some(request.reviewer.clone());
         row.doc.body.custom_metrics = row.doc.body.custom_metrics.take().map(|_| evaluation.custom_metrics.clone());
         let mut kept = ReviewDoc { result_id, reviewer: request.reviewer, changes };
@@ -101,8 +101,8 @@ impl Evaluations {
             through(&mut kept, &redactor, &["from", "to"])?;
         }
         self.regroup_calls(&mut db, &mut row).await?;
-        db.update(result_id, &row.doc, at.0, Some(caller.key_id)).await?;
-        db.insert(&kept, at.0, Some(caller.key_id)).await?;
+        db.update(result_id, &row.doc, at.0, Some(caller.author())).await?;
+        db.insert(&kept, at.0, Some(caller.author())).await?;
         self.conversations.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         db.commit().await?;
         self.live.note_change(result_id);
@@ -257,16 +257,16 @@ mod tests {
         let given = |value: Value| value.as_object().cloned().expect("an object");
         let mut changed = |value| {
             let changes = apply(&mut evaluation, given(value), |_| {}).expect("it is allowed");
-            let told = changes.iter().map(|change| (change.field.clone(), change.from.clone(), change.to.clone()));
-            (told.collect::<Vec<_>>(), evaluation.clone())
+            let fields = changes.iter().map(|change| (change.field.clone(), change.from.clone(), change.to.clone()));
+            (fields.collect::<Vec<_>>(), evaluation.clone())
         };
-        let told = |field: &str, from: Value, to: Value| (field.to_owned(), from, to);
+        let reading_of = |field: &str, from: Value, to: Value| (field.to_owned(), from, to);
         let (changes, after) = changed(json!({ "human_goal_success": false, "human_goal_reasoning": null }));
-        assert_eq!(changes, [told("human_goal_success", Value::Null, json!(false))]);
+        assert_eq!(changes, [reading_of("human_goal_success", Value::Null, json!(false))]);
         assert_eq!((after.goal(), after.goal_success, after.human_edited), (Some(false), Some(true), true));
         let yes = json!({ "metrics": [{ "metric_id": Uuid::nil(), "human_response_value": "yes" }] });
         let (changes, after) = changed(yes.clone());
-        assert_eq!(changes, [told("human_response_value", Value::Null, json!("yes"))]);
+        assert_eq!(changes, [reading_of("human_response_value", Value::Null, json!("yes"))]);
         assert_eq!((after.custom_metrics[0].score(), after.custom_metrics[0].human_edited), (Some(100.0), true));
         assert_eq!(changed(yes).0, [], "nothing has changed");
         changed(json!({ "human_goal_success": null, "metrics": [{ "metric_id": Uuid::nil() }] }));

@@ -13,8 +13,8 @@ use ringer_model::agent::AgentDoc;
 use ringer_model::digital_human::{Trait, TraitType};
 use ringer_model::scenario::{Definition, ScenarioDoc};
 use ringer_model::test_scenario::{
-    CustomerPersona, GraphAsked, MoveAsked, PersonaDraft, PersonasAsked, PersonasMade, RegenAsked, ScenarioAgent,
-    ScenariosAsked, ScenariosMade, TestScenario, TraitValue, ValuesAsked,
+    GraphAsked, MoveAsked, PersonaDraft, PersonasAsked, PersonasMade, RegenAsked, ScenarioAgent, ScenariosAsked,
+    ScenariosMade, TestScenario, TraitValue, ValuesAsked,
 };
 use ringer_provider::LanguageModel;
 use ringer_store::Session;
@@ -26,6 +26,7 @@ use self::wanted::{Item, list_items};
 use super::Generation;
 use crate::Caller;
 use crate::humans::scenarios::check_definition;
+use crate::library::customers::personas_by_id;
 use crate::library::field_rules;
 use crate::library::human_rules::values::{fits, invent};
 use crate::library::versions::version_of;
@@ -122,8 +123,11 @@ impl Generation {
         if asked.scenarios.is_empty() {
             return Err(empty());
         }
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let stored = personas_by_id(&mut db, asked.customer_persona_ids.as_deref().unwrap_or_default()).await?;
+        drop(db);
         let model = self.model()?;
-        let (mut items, cut) = list_items(&asked)?;
+        let (mut items, cut) = list_items(&asked, stored)?;
         self.name_workflows(caller, &mut items).await?;
         let about = json!({
             "agent": about(&asked.agent, &text), "properties_of_callers": asked.selected_properties,
@@ -253,8 +257,8 @@ impl Generation {
 
     /// Returns the text of the named version of the agent; without a version, what the request says of it.
     async fn agent_text(&self, caller: &Caller, agent: &ScenarioAgent, version: Option<&str>) -> Result<String> {
-        let told = agent.agent_description.clone().or_else(|| agent.system_prompt.clone()).unwrap_or_default();
-        let Some(version) = version else { return Ok(told) };
+        let description = agent.agent_description.clone().or_else(|| agent.system_prompt.clone()).unwrap_or_default();
+        let Some(version) = version else { return Ok(description) };
         let id = agent.id.as_ref().ok_or_else(|| Error::Refused("promptId needs agent.id".into()))?;
         let id = id.get().ok_or(Error::NotFound("Agent"))?;
         let missing = || Error::NotFound("Agent version");
@@ -321,12 +325,7 @@ async fn draft_item(
             category: item.category.clone(),
             intent: item.intent.clone().unwrap_or(drafted.intent),
             success_criteria: item.success_criteria.clone().unwrap_or(drafted.success_criteria),
-            persona: item.persona.clone().map(|name| CustomerPersona {
-                description: name.clone(),
-                name,
-                goal: None,
-                id: None,
-            }),
+            persona: item.persona.clone(),
             language: Default::default(),
             original_transcript: item.transcript.clone(),
             formatted_transcript: item.lines.clone(),

@@ -8,26 +8,32 @@ mod finish;
 mod replay;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use ringer_base::config::carrier;
 use ringer_base::error::{Error, Result};
+use ringer_human::phrases::phrases;
 use ringer_human::text::sentences;
 use ringer_media::seed::Seed;
-use ringer_model::agent::{AgentDoc, AgentMode};
+use ringer_model::Object;
+use ringer_model::agent::AgentDoc;
 use ringer_model::customer::TraitDoc;
-use ringer_model::digital_human::{DigitalHumanSpec, Fluency, Trait, TraitType};
+use ringer_model::digital_human::{DigitalHumanSpec, Fluency, Language, Trait, TraitType};
 use ringer_model::generate::{AttackBatch, GenerateSpec, Generated, ReplayAsked, ReplayMode};
+use ringer_model::phone_number::NumberDoc;
 use ringer_model::result::ResultDoc;
 use ringer_model::simulation::SimulationSpec;
+use ringer_model::test_scenario::CustomerPersona;
 use ringer_model::transcript::Transcript;
 use ringer_provider::LanguageModel;
 use ringer_store::{Row, Session};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use self::attacks::Vector;
+use self::attacks::{Means, Vector};
 use self::callers::Wish;
 use super::Generation;
 use crate::Caller;
-use crate::humans::scenarios::paths;
+use crate::humans::scenarios::{paths, paths_of};
+use crate::library::customers::personas_by_id;
 use crate::library::field_rules;
 use crate::library::human_rules::transcripts::transcript_lines;
 use crate::library::human_rules::values::{fits, resolve};
@@ -37,6 +43,9 @@ use crate::library::versions::version_of;
 const MAX_HUMANS: usize = 100;
 /// Questions that the language model answers at once.
 const AT_ONCE: usize = 4;
+
+/// Name in `workflow_adherence` of the agent's own workflow.
+const AGENTS_OWN: &str = "agent";
 
 /// A Digital Human before it has a name, a voice and its facts.
 struct Draft {
@@ -61,15 +70,20 @@ struct Frame {
     rules: Vec<String>,
     traits: Vec<TraitDoc>,
     scenarios: Vec<ScenarioAsked>,
+    /// The agent's own workflow, where the request names no scenario.
+    workflow: Option<ScenarioAsked>,
     /// One for each `replay_transcript`.
     transcripts: Vec<String>,
+    /// Stored personas, each with its number of Digital Humans.
+    personas: Vec<(CustomerPersona, i64)>,
     /// Numbers of trunks: no other can be called from.
     numbers: Vec<String>,
 }
 
 /// A scenario, and how many Digital Humans play it.
 struct ScenarioAsked {
-    id: Uuid,
+    /// `None`: it is the agent's own workflow.
+    id: Option<Uuid>,
     name: String,
     paths: Vec<crate::humans::scenarios::Path>,
     count: i64,
@@ -84,6 +98,9 @@ impl Generation {
         let model = self.model.clone();
         let mut plan = Plan { parts: Vec::new(), left: MAX_HUMANS, asked: 0, from_templates: false };
         plan.fill(&spec, &frame, model.is_some())?;
+        if plan.asked == 0 {
+            frame.workflow.iter().for_each(|workflow| plan.scenario(workflow));
+        }
         if plan.asked == 0 {
             return Err(Error::Refused("Nothing to generate".into()));
         }
@@ -130,9 +147,17 @@ impl Generation {
         let traits = db.by::<TraitDoc>("agent_id", agent.id).await?.into_iter().rev().map(|row| row.doc).collect();
         let mut scenarios = Vec::new();
         for (id, count) in counts(spec) {
+            if id == AGENTS_OWN {
+                let own = own_workflow(&agent.doc)?.ok_or_else(|| Error::Refused("Agent has no workflow".into()))?;
+                scenarios.push(ScenarioAsked { count, ..own });
+                continue;
+            }
             let (id, name, paths) = self.humans.scenario_paths(db, &id).await?;
-            scenarios.push(ScenarioAsked { id, name, paths, count });
+            scenarios.push(ScenarioAsked { id: Some(id), name, paths, count });
         }
+        let maps = [&spec.workflow_adherence, &spec.workflow_adherence_v2];
+        let names_none = scenarios.is_empty() && maps.iter().any(|map| map.is_some());
+        let workflow = if names_none { own_workflow(&agent.doc)? } else { None };
         let mut transcripts = Vec::new();
         for asked in spec.replay_transcript.iter().flatten() {
             transcripts.push(match asked {
@@ -140,9 +165,27 @@ impl Generation {
                 ReplayAsked::Conversation(held) => conversation(db, held.conversation_id.parse().ok()).await?,
             });
         }
-        let numbers = self.settings.trunks.values().flat_map(|trunk| trunk.numbers.iter().cloned()).collect();
-        Ok(Frame { agent, simulation, rules, traits, scenarios, transcripts, numbers })
+        let personas = personas_by_id(db, spec.customer_persona_ids.as_deref().unwrap_or_default()).await?;
+        let trunks = &self.settings.trunks;
+        let mut numbers: Vec<String> = trunks.values().flat_map(|trunk| trunk.numbers.iter().cloned()).collect();
+        let added = db.all::<NumberDoc>().await?.into_iter().map(|row| row.doc.phone_number);
+        let added = added.filter(|number| carrier(trunks, number).is_some_and(|(_, trunk)| !trunk.lists(number)));
+        numbers.extend(added);
+        Ok(Frame { agent, simulation, rules, traits, scenarios, workflow, transcripts, personas, numbers })
     }
+}
+
+/// Returns the workflow of an agent, once for each of its paths.
+///
+/// # Errors
+/// The rule of graphs that it breaks.
+fn own_workflow(agent: &AgentDoc) -> Result<Option<ScenarioAsked>> {
+    let Some(definition) = agent.spec.workflow_graph() else { return Ok(None) };
+    let paths = paths_of(&definition).map_err(|error| match error {
+        Error::Refused(why) => Error::Refused(format!("workflow of the agent: {why}")),
+        other => other,
+    })?;
+    Ok(Some(ScenarioAsked { id: None, name: agent.spec.name.clone(), count: paths.len() as i64, paths }))
 }
 
 /// Returns the number of Digital Humans for each scenario, in the order of the request.
@@ -183,21 +226,30 @@ impl Plan {
             let who = (asked.name.as_str(), asked.description.as_str());
             self.goal("customer_personas", &asked.goal, Some(who), asked.num_calls, has_model);
         }
+        for (persona, count) in &frame.personas {
+            let goal = persona.goal.as_deref().filter(|goal| !goal.trim().is_empty()).unwrap_or(&persona.description);
+            let who = (persona.name.as_str(), persona.description.as_str());
+            self.goal("customer_personas", goal, Some(who), *count, has_model);
+        }
         self.rules(spec.system_prompt, frame, has_model)?;
         for _ in 0..self.take(spec.load_testing) {
             self.parts.push(Part { drafts: vec![load()], wish: None });
         }
         let mode = frame.agent.doc.spec.mode;
-        let fitting: Vec<&'static Vector> = Vector::of(mode).collect();
-        for index in 0..self.take(spec.red_teaming) {
-            let vector = fitting[index % fitting.len()];
-            self.attack(vector, vector.intent, 1, mode, None, has_model);
+        if spec.red_teaming > 0 {
+            let profile = frame.agent.doc.spec.attack_profile();
+            let means = Means::of_profile(&profile, mode)?;
+            for index in 0..self.take(spec.red_teaming) {
+                let vector = means.vectors[index % means.vectors.len()];
+                let own = profile.intents.get(index % profile.intents.len().max(1));
+                self.attack(vector, own.map_or(vector.intent, String::as_str), 1, &means, None, has_model);
+            }
         }
+        let means = Means::all(mode);
         for batch in spec.red_team_attacks.iter().flat_map(|attacks| &attacks.batches) {
-            let unknown = || Error::Refused(format!("Unknown attack vector '{}'", batch.vector_id));
-            let vector = Vector::of_id(&batch.vector_id).ok_or_else(unknown)?;
+            let vector = attacks::vector_of(&batch.vector_id)?;
             let count = self.take(batch.count);
-            self.attack(vector, &batch.intent, count, mode, Some(batch), has_model);
+            self.attack(vector, &batch.intent, count, &means, Some(batch), has_model);
         }
         Ok(())
     }
@@ -305,7 +357,7 @@ impl Plan {
         vector: &'static Vector,
         intent: &str,
         count: usize,
-        mode: AgentMode,
+        means: &Means,
         batch: Option<&AttackBatch>,
         has_model: bool,
     ) {
@@ -313,7 +365,7 @@ impl Plan {
             let mut human = DigitalHumanSpec::default();
             let seed = Seed::of(&format!("{} {intent} {nth}", vector.id));
             let known = batch.map(|batch| give_knowledge(&mut human, batch, seed)).unwrap_or_default();
-            attacks::lay(&mut human, vector, intent, mode, &known);
+            attacks::lay(&mut human, vector, intent, means, &known);
             let custom = batch.and_then(|batch| batch.custom_success_criteria.clone());
             human.success_criteria = custom.filter(|text| !text.trim().is_empty()).unwrap_or(human.success_criteria);
             Draft { human, category: "red_teaming", goal: intent.to_owned(), worded: false }
@@ -344,25 +396,30 @@ fn give_knowledge(human: &mut DigitalHumanSpec, batch: &AttackBatch, seed: Seed)
     plan
 }
 
-/// Returns a draft with a greeting, one question and thanks.
-fn load() -> Draft {
+/// Returns the steps of a short call: a greeting, one question and thanks, in the words of a language.
+fn short_call(language: Language) -> Vec<Object> {
     let step = |speaker: &str, key: &str, text: &str| {
         let members = [("speaker", json!(speaker)), ("type", json!("message")), (key, json!(text))];
         members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     };
-    let steps = vec![
+    let [greeting, question, thanks] = phrases(language.as_str()).short_call;
+    vec![
         step("agent", "criteria", "greets the caller"),
-        step("user", "exact_message", "Hello, I have a short question."),
+        step("user", "exact_message", greeting),
         step("agent", "criteria", "offers help"),
-        step("user", "exact_message", "What are your opening hours today?"),
+        step("user", "exact_message", question),
         step("agent", "criteria", "answers the question"),
-        step("user", "exact_message", "Thank you very much, goodbye."),
-    ];
+        step("user", "exact_message", thanks),
+    ]
+}
+
+/// Returns a draft with a greeting, one question and thanks.
+fn load() -> Draft {
     let human = DigitalHumanSpec {
         intent: "Ask for today's opening hours.".into(),
         success_criteria: "The agent answers the question.".into(),
         fluency: Fluency::Native,
-        enriched_playback: Some(steps),
+        enriched_playback: Some(short_call(Language::En)),
         ..DigitalHumanSpec::default()
     };
     Draft { human, category: "load_testing", goal: "answer a short question under load".into(), worded: false }

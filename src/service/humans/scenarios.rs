@@ -63,7 +63,7 @@ impl Humans {
         let mut db = self.store.org(&caller.organization).write().await?;
         let agents = check_agents(&mut db, agent_ids).await?;
         let doc = ScenarioDoc { name, description, definition };
-        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.author())).await?;
         db.link_scenario(id, &agents).await?;
         let row = db.get(id).await?;
         let record = record_of(&mut db, row).await?;
@@ -117,7 +117,7 @@ impl Humans {
             let agents = check_agents(&mut db, agent_ids.unwrap_or_default()).await?;
             db.link_scenario(id, &agents).await?;
         }
-        db.update(id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(id, &doc, self.clock.now_ms(), Some(caller.author())).await?;
         let summary = match graph {
             Some(graph) => Some(self.follow(&mut db, caller, id, &old_name, &doc.name, &graph).await?),
             None if doc.name != old_name => {
@@ -147,7 +147,7 @@ impl Humans {
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut doc = db.get::<ScenarioDoc>(id_of(id)?).await?.doc;
         doc.name = name.unwrap_or_else(|| name_copy(&doc.name));
-        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(id).await?;
         let record = record_of(&mut db, row).await?;
         db.answer(record).await
@@ -195,7 +195,7 @@ impl Humans {
                 paths::word(&mut new, &doc.name, index, path);
             }
             if new != human.doc {
-                db.update(human.id, &new, self.clock.now_ms(), Some(caller.key_id)).await?;
+                db.update(human.id, &new, self.clock.now_ms(), Some(caller.author())).await?;
             }
         }
         Ok(())
@@ -230,7 +230,7 @@ impl Humans {
                 Some(index) => {
                     covered[index] = true;
                     paths::rename(&mut new, (old_name, name), Some(index));
-                    paths::lay(&mut new, id, name, index, &paths[index]);
+                    paths::lay(&mut new, Some(id), name, index, &paths[index]);
                 }
                 None => {
                     paths::rename(&mut new, (old_name, name), None);
@@ -243,7 +243,7 @@ impl Humans {
                 (false, None) => summary.marked_stale += 1,
             }
             if new != human.doc {
-                db.update(human.id, &new, self.clock.now_ms(), Some(caller.key_id)).await?;
+                db.update(human.id, &new, self.clock.now_ms(), Some(caller.author())).await?;
             }
         }
         let Some(pattern) = humans.last().map(|row| &row.doc) else { return Ok(summary) };
@@ -255,7 +255,7 @@ impl Humans {
                 num_runs: pattern.num_runs,
                 ..DigitalHumanSpec::default()
             };
-            paths::lay(&mut human, id, name, index, &paths[index]);
+            paths::lay(&mut human, Some(id), name, index, &paths[index]);
             self.make_human(db, caller, human, &simulations).await?;
             summary.created += 1;
         }
@@ -292,6 +292,11 @@ fn name_copy(name: &str) -> String {
     const COPY: &str = " (copy)";
     let kept: String = name.chars().take(MAX_NAME - COPY.len()).collect();
     kept + COPY
+}
+
+/// Returns the paths of a graph that keeps all rules.
+pub(crate) fn paths_of(definition: &Definition) -> Result<Vec<Path>> {
+    Ok(Graph::parse(definition)?.paths().0)
 }
 
 /// Returns the number of paths of a graph that keeps all rules.

@@ -17,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::call;
 use super::incoming::Desk;
 use super::lease::log_failure;
-use crate::StreamGoal;
+use crate::{NotDone, StreamGoal};
 
 /// Reasons for which a connection is not taken.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum StreamRefusal {
 #[derive(Debug)]
 pub struct Seat {
     job: CallJob,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// Door for agents that call by WebSocket.
@@ -60,32 +60,34 @@ impl AgentStreams {
     /// Takes the result that waits for this token.
     ///
     /// # Errors
-    /// The outer error is a fault of the store; the inner one says why the connection is not taken.
-    pub async fn take(&self, token: &str, source: SocketAddr) -> Result<std::result::Result<Seat, StreamRefusal>> {
+    /// The reason why the connection is not taken, or a fault of the store.
+    pub async fn take(&self, token: &str, source: SocketAddr) -> Result<Seat, NotDone<StreamRefusal>> {
         let service = &self.desk.workshop.service;
         let inbound = match service.conversations().stream_goal(token).await? {
             StreamGoal::Address(inbound) => inbound,
-            StreamGoal::Unknown => return Ok(Err(StreamRefusal::Unknown)),
-            StreamGoal::InUse => return Ok(Err(StreamRefusal::InUse)),
-            StreamGoal::Over => return Ok(Err(StreamRefusal::Over)),
+            StreamGoal::Unknown => return Err(NotDone::Reason(StreamRefusal::Unknown)),
+            StreamGoal::InUse => return Err(NotDone::Reason(StreamRefusal::InUse)),
+            StreamGoal::Over => return Err(NotDone::Reason(StreamRefusal::Over)),
         };
         let about = json!({ "source": source.to_string() });
         let about: Object = about.as_object().cloned().unwrap_or_default();
         if inbound.unresponsive {
             // Nobody answers in this step of a journey, and the attempt is what counts.
             service.runs().note_unanswered(&inbound, about).await?;
-            return Ok(Err(StreamRefusal::Busy));
+            return Err(NotDone::Reason(StreamRefusal::Busy));
         }
         if self.desk.stopping.is_cancelled() {
-            return Ok(Err(StreamRefusal::Busy));
+            return Err(NotDone::Reason(StreamRefusal::Busy));
         }
-        let Ok(place) = self.desk.room.clone().try_acquire_owned() else { return Ok(Err(StreamRefusal::Busy)) };
+        let Some(permit) = self.desk.free_place().await else {
+            return Err(NotDone::Reason(StreamRefusal::Busy));
+        };
         match service.runs().take_call(&inbound, about).await? {
-            Some(job) => Ok(Ok(Seat { job, _place: place })),
+            Some(job) => Ok(Seat { job, _permit: permit }),
             // Somebody was faster, or its run has no place.
             None => match service.conversations().stream_goal(token).await? {
-                StreamGoal::Address(_) => Ok(Err(StreamRefusal::Busy)),
-                _ => Ok(Err(StreamRefusal::InUse)),
+                StreamGoal::Address(_) => Err(NotDone::Reason(StreamRefusal::Busy)),
+                _ => Err(NotDone::Reason(StreamRefusal::InUse)),
             },
         }
     }
@@ -94,7 +96,7 @@ impl AgentStreams {
     pub fn hold(&self, seat: Seat, link: Option<Link>, source: SocketAddr) {
         let desk = self.desk.clone();
         self.tasks.spawn("agent stream", async move {
-            let Seat { job, _place } = seat;
+            let Seat { job, _permit } = seat;
             let done = match link {
                 Some(link) => {
                     let incoming = Incoming {

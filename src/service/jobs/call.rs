@@ -4,12 +4,13 @@ use ringer_base::error::{Error, Result};
 use ringer_engine::{CallHandle, CallReport, CallUpdate, PlaceError, TimelineEntry};
 use ringer_judge as judge;
 use ringer_judge::Redactor;
-use ringer_media::call::{EndReason, EventKind};
+use ringer_media::call::{EndReason, EventKind, RemoteEnd};
 use ringer_model::Object;
 use ringer_model::error_code::ErrorCode;
 use ringer_model::status::ResultStatus;
 use ringer_store::events::FeedEvent;
 use ringer_store::queue::CallJob;
+use ringer_transport::fault::AdapterFault;
 use ringer_transport::incoming::Incoming;
 use ringer_transport::peer::Refusal;
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ use tracing::Instrument;
 
 use super::lease::catch_panic;
 use super::workshop::Workshop;
-use crate::{Begin, CallOutcome, Circumstances, Ended, Obstacle, Placed};
+use crate::{Begin, CallOutcome, Circumstances, Ended, Obstacle, PreparedCall};
 
 /// Holds the conversation of a result, when it still waits for one.
 pub(super) async fn run(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {
@@ -59,26 +60,50 @@ struct CallWork<'a> {
 
 impl CallWork<'_> {
     async fn hold(&self) -> Result<()> {
-        let Workshop { service, placer, engine, .. } = self.workshop;
-        let (mut placed, redactor) = match service.placements().begin(self.job, placer).await? {
-            Begin::Placed(placed, redactor) => (*placed, redactor),
+        let service = &self.workshop.service;
+        let begun = service.placements().begin(self.job, &self.workshop.terms_of(self.job.result_id)).await?;
+        let (prepared, redactor) = match begun {
+            Begin::Prepared(prepared, redactor) => (prepared, redactor),
             Begin::Waits | Begin::Refused => return Ok(()),
         };
+        let renews = prepared.session.is_some();
+        if self.make(prepared, redactor, renews).await? == Watched::Over {
+            return Ok(());
+        }
+        tracing::info!("the platform refused the session that it had made: it is asked for another one");
+        let (organization, id) = (&self.job.organization, self.job.result_id);
+        let redactor = service.conversations().redactor(organization, id).await?;
+        let prepared = service.placements().placement(organization, id, &self.workshop.terms_of(id)).await;
+        match prepared {
+            Ok(mut prepared) => {
+                // The platform may have refused the access token.
+                prepared.session.iter_mut().for_each(|session| session.renew());
+                self.make(Box::new(prepared), redactor, false).await.map(drop)
+            }
+            Err(why) => self.refuse(why.reason()?).await,
+        }
+    }
+
+    /// Opens what a call needs before it, makes the call, and follows it to its end. Where it `renews`, a session that
+    /// is refused is no end.
+    async fn make(&self, mut prepared: Box<PreparedCall>, redactor: Option<Redactor>, renews: bool) -> Result<Watched> {
+        let Workshop { service, engine, .. } = self.workshop;
         let opened = tokio::select! {
             biased;
-            opened = service.placements().open_room(&mut placed) => opened,
+            opened = service.placements().open_room(&mut prepared) => opened,
             () = self.stopping.cancelled() => {
                 let message = "The engine was stopped while the call was being made".to_owned();
                 Err(Obstacle { code: ErrorCode::EngineShutdown, message })
             }
         };
-        let Placed { placement, notes, warnings, room, .. } = placed;
+        let PreparedCall { placement, notes, warnings, room, .. } = *prepared;
+        let known = Known { redactor, notes, warnings, renews };
         let done = match opened {
             Ok(()) => match engine.place(placement).await {
-                Ok(handle) => self.accompany(handle, redactor, notes, warnings).await,
-                Err(refusal) => self.refuse(obstacle(refusal, false)).await,
+                Ok(handle) => self.accompany(handle, known).await,
+                Err(refusal) => self.refuse(obstacle(refusal, false)).await.map(|()| Watched::Over),
             },
-            Err(obstacle) => self.refuse(obstacle).await,
+            Err(obstacle) => self.refuse(obstacle).await.map(|()| Watched::Over),
         };
         if let Some(room) = room {
             service.placements().close_room(&room).await;
@@ -87,78 +112,83 @@ impl CallWork<'_> {
     }
 
     async fn take(&self, incoming: Incoming) -> Result<()> {
-        let Workshop { service, placer, engine, .. } = self.workshop;
+        let Workshop { service, engine, .. } = self.workshop;
+        let terms = self.workshop.terms_of(self.job.result_id);
         engine.ring(&incoming).await;
         let redactor = service.conversations().redactor(&self.job.organization, self.job.result_id).await?;
-        let placed = service.placements().placement(&self.job.organization, self.job.result_id, placer).await;
-        if !matches!(placed, Ok(Ok(_))) {
+        let prepared = service.placements().placement(&self.job.organization, self.job.result_id, &terms).await;
+        drop(terms);
+        if prepared.is_err() {
             engine.refuse(&incoming, Refusal::Failure).await;
         }
-        let Placed { placement, notes, warnings, .. } = match placed? {
-            Ok(placed) => placed,
-            Err(obstacle) => return self.refuse(obstacle).await,
+        let PreparedCall { placement, notes, warnings, .. } = match prepared {
+            Ok(prepared) => prepared,
+            Err(why) => return self.refuse(why.reason()?).await,
         };
+        let known = Known { redactor, notes, warnings, renews: false };
         match engine.answer(incoming, placement).await {
-            Ok(handle) => self.accompany(handle, redactor, notes, warnings).await,
+            Ok(handle) => self.accompany(handle, known).await.map(drop),
             Err(refusal) => self.refuse(obstacle(refusal, true)).await,
         }
     }
 
     /// Follows a call to its end, while others can end it.
-    async fn accompany(
-        &self,
-        handle: CallHandle,
-        redactor: Option<Redactor>,
-        notes: Object,
-        warnings: Vec<String>,
-    ) -> Result<()> {
-        let (running, notes) = (&self.workshop.running, self.workshop.with_ears(notes));
+    async fn accompany(&self, handle: CallHandle, mut known: Known) -> Result<Watched> {
+        let running = &self.workshop.running;
+        known.notes = self.workshop.with_ears(known.notes);
         running.begin(self.job.result_id, handle.control.clone());
         let control = handle.control.clone();
-        let watched = catch_panic(Box::pin(self.watch(handle, redactor, notes, warnings))).await;
+        let watched = catch_panic(Box::pin(self.watch(handle, known))).await;
         // Does nothing when it is over; a call that cannot be followed must not go on.
         control.hangup(EndReason::Fault);
         running.end(self.job.result_id);
-        let placer = &self.workshop.placer;
-        placer.noises.make_asked(&placer.synthesizer, running.is_idle());
+        let terms = &self.workshop.placement_settings;
+        terms.noises.make_asked(&terms.synthesizer, running.is_idle());
         watched
     }
 
     /// Follows a call to its end.
-    async fn watch(
-        &self,
-        mut handle: CallHandle,
-        redactor: Option<Redactor>,
-        notes: Object,
-        warnings: Vec<String>,
-    ) -> Result<()> {
+    async fn watch(&self, mut handle: CallHandle, known: Known) -> Result<Watched> {
+        let Known { redactor, notes, warnings, mut renews } = known;
+        // Events of a call that may be made anew: they are told once it is up.
+        let mut early = Vec::new();
         let feed = self.workshop.service.feed(self.job.result_id);
+        let tell = |entry: TimelineEntry| {
+            if let Some(feed) = &feed {
+                feed.add(feed_event(self.job.attempt, &entry, redactor.as_ref()));
+            }
+        };
         // It may have been cancelled, or the engine stopped, before its control was known to anybody.
         let status = self.status().await;
         if status.as_ref().is_ok_and(|status| *status != ResultStatus::Dispatched) {
             handle.control.hangup(EndReason::Cancelled);
         } else if matches!(status, Err(Error::NotFound(_))) {
-            return status.map(drop);
+            return status.map(|_| Watched::Over);
         } else if self.stopping.is_cancelled() {
             handle.control.hangup(EndReason::Shutdown);
         }
         while let Some(news) = handle.news.recv().await {
             match news {
                 CallUpdate::Dispatched => {}
-                CallUpdate::Connected(at_ms) => match self.connect(at_ms).await {
-                    Ok(true) => {}
-                    Ok(false) => handle.control.hangup(EndReason::ApiHangup),
-                    Err(error @ Error::NotFound(_)) => return Err(error),
-                    // The call goes on: its records are stored or kept at its end.
-                    Err(error) => tracing::error!(%error, "the database did not take the answer of a call"),
-                },
-                CallUpdate::Event(entry) => {
-                    if let Some(feed) = &feed {
-                        feed.add(feed_event(self.job.attempt, &entry, redactor.as_ref()));
+                CallUpdate::Connected(at_ms) => {
+                    renews = false;
+                    match self.connect(at_ms).await {
+                        Ok(true) => {}
+                        Ok(false) => handle.control.hangup(EndReason::ApiHangup),
+                        Err(error @ Error::NotFound(_)) => return Err(error),
+                        // The call goes on: its records are stored or kept at its end.
+                        Err(error) => tracing::error!(%error, "the database did not take the answer of a call"),
                     }
                 }
+                CallUpdate::Event(entry) if renews => early.push(entry),
+                CallUpdate::Event(entry) => early.drain(..).chain([entry]).for_each(tell),
+                CallUpdate::Ended(report) if renews && is_session_refused(&report) && !self.stopping.is_cancelled() => {
+                    return Ok(Watched::Refused);
+                }
                 CallUpdate::Ended(report) => {
-                    return Box::pin(self.finish(*report, redactor.as_ref(), notes, warnings)).await;
+                    early.drain(..).for_each(tell);
+                    let done = Box::pin(self.finish(*report, redactor.as_ref(), notes, warnings)).await;
+                    return done.map(|()| Watched::Over);
                 }
             }
         }
@@ -181,6 +211,8 @@ impl CallWork<'_> {
     ) -> Result<()> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
         notes.extend(languages(&report.timeline));
+        let delays = judge::keyword_delays(&report.timeline);
+        notes.extend((!delays.is_empty()).then(|| ("keyword_interruptions".to_owned(), delays.into())));
         let transcript = report.ending.connected.then(|| {
             let language = judge::language(&notes);
             let fillers = judge::fillers(language, &self.workshop.fillers);
@@ -234,6 +266,31 @@ impl CallWork<'_> {
     }
 }
 
+/// Facts of a call that its report does not tell.
+struct Known {
+    redactor: Option<Redactor>,
+    notes: Object,
+    warnings: Vec<String>,
+    /// True where a session that is refused may be asked for again.
+    renews: bool,
+}
+
+/// Outcome of following a call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Watched {
+    /// Its result has gone on.
+    Over,
+    /// The platform refused the session, and nothing of the call is kept.
+    Refused,
+}
+
+/// True for a call that a platform refused by the credentials of its session.
+fn is_session_refused(report: &CallReport) -> bool {
+    let remote = report.ending.remote.as_ref().filter(|_| !report.ending.connected);
+    let fault = remote.and_then(RemoteEnd::pipeline_code).and_then(AdapterFault::parse);
+    fault.is_some_and(|(_, fault)| fault == AdapterFault::Auth)
+}
+
 /// Returns the note of the languages that were taken from the agent, with the time of each; nothing when none was.
 pub(super) fn languages(timeline: &[TimelineEntry]) -> Option<(String, Value)> {
     let taken = timeline.iter().filter_map(|entry| match entry.reading() {
@@ -282,10 +339,10 @@ mod tests {
             event: Event::from_wire(16, event, "agent", json!({ "text": "hello" })),
         };
         let partial = feed_event(1, &entry("transcript.partial"), None);
-        let told = json!({ "sample": 16, "offset_ms": 1.0, "event": "transcript.partial", "side": "agent", "data": { "text": "hello" } });
-        assert_eq!((partial.seq, &*partial.data), (None, &*told.to_string()));
+        let document = json!({ "sample": 16, "offset_ms": 1.0, "event": "transcript.partial", "side": "agent", "data": { "text": "hello" } });
+        assert_eq!((partial.seq, &*partial.data), (None, &*document.to_string()));
         let kept = feed_event(1, &entry("turn.ended"), None);
-        let told: Value = serde_json::from_str(&kept.data).expect("JSON");
-        assert_eq!((kept.seq, &told["seq"]), (Some(7), &json!(7)));
+        let parsed: Value = serde_json::from_str(&kept.data).expect("JSON");
+        assert_eq!((kept.seq, &parsed["seq"]), (Some(7), &json!(7)));
     }
 }

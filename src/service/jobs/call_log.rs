@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_base::error::{Error, Result};
-use ringer_base::fetch::{Bounds, fetch_within};
+use ringer_base::fetch::{Bounds, TOO_LARGE, fetch_within};
 use ringer_base::guard::ip_allowed;
 use ringer_judge as judge;
 use ringer_judge::{Ear, Imported, Material};
 use ringer_media::frame::PER_MS;
 use ringer_model::Object;
-use ringer_model::call_log::{CallInterface, CallSpec};
+use ringer_model::call_log::{CallInterface, CallSpec, RecognizedSpeech};
 use ringer_model::time::{LONGEST_SPAN_MS, Timestamp};
 use ringer_model::transcript::{PostedEntry, TranscriptEntry};
 use ringer_provider::audio;
@@ -28,7 +28,8 @@ use serde_json::json;
 use self::transcribe::{Heard, Unheard, transcribe};
 use super::lease::in_time;
 use super::upkeep::Upkeep;
-use crate::{LogEvaluated, RECOGNIZED};
+use crate::conversation::artifacts::RECOGNIZED;
+use crate::{LogEvaluated, NotDone, UsedBy};
 
 /// A recording that is fetched.
 const RECORDING: Bounds = Bounds { bytes: 512 << 20, patience: Duration::from_secs(300) };
@@ -47,7 +48,9 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
     let gathered = upkeep.stopping.run_until_cancelled(gather(upkeep, job)).await;
     let stopping = || Error::Unavailable("Service is shutting down".into());
     let Some(gathered) = gathered.ok_or_else(stopping)?? else { return Ok(()) };
-    match in_time(&upkeep.service, evaluate(upkeep, job, gathered)).await {
+    let account = upkeep.service.spending().account(UsedBy::Nobody);
+    let counting = upkeep.counting(&account);
+    match in_time(&upkeep.service, &account, evaluate(&counting, job, gathered)).await {
         Some(done) => done,
         None => upkeep.service.evaluations().break_off_log(job).await,
     }
@@ -56,6 +59,8 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
 /// Recording and transcript of a call, as far as they were available.
 struct Gathered {
     entries: Vec<PostedEntry>,
+    /// Speech that was recognized; `None`: nothing was transcribed.
+    recognized: Option<Vec<RecognizedSpeech>>,
     /// Samples at 16 kHz: nothing, one channel with both sides, or caller and agent.
     sides: Arc<Vec<Vec<i16>>>,
     /// True if the speaker of each word is known.
@@ -72,10 +77,14 @@ async fn gather(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>> {
     let private = upkeep.service.settings().allow_private_targets;
     let allowed = move |address: IpAddr| ip_allowed(address, private);
     let mut missing = Vec::new();
-    let audio = recording(&call, &path, allowed).await?.unwrap_or_else(|why| {
-        missing.push(why);
-        CallAudio::default()
-    });
+    let limit = upkeep.service.evaluations().recording_limit(&job.organization).await?;
+    let audio = match recording(&call, &path, limit, allowed).await {
+        Ok(audio) => audio,
+        Err(why) => {
+            missing.push(why.reason()?);
+            CallAudio::default()
+        }
+    };
     let mut entries = transcript(&call, allowed).await.unwrap_or_else(|why| {
         missing.push(why);
         Vec::new()
@@ -83,24 +92,26 @@ async fn gather(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>> {
     let mut notes = Object::new();
     let mut warnings: Vec<String> = audio.unread.iter().map(|unread| format!("recording: {unread}")).collect();
     let (sides, rate_hz) = (Arc::new(audio.sides), audio.rate_hz);
-    let mut is_apart = true;
+    let (mut is_apart, mut recognized) = (true, None);
     if !sides.is_empty() && !has_transcript(&call) {
-        match hear(upkeep, &path, &sides, rate_hz).await? {
+        match hear(upkeep, job, &path, &sides, rate_hz).await {
             Ok(words) => {
                 notes.insert("transcript_source".to_owned(), "recognized".into());
                 notes.extend(words.recognizer.map(|model| ("recognizer".to_owned(), json!(model))));
                 warnings.extend(words.warnings);
-                (entries, is_apart) = (words.entries, sides.len() == 2);
+                (entries, recognized, is_apart) = (words.entries, words.recognized, sides.len() == 2);
             }
-            Err(Unheard::Unsuited(why)) => warnings.push(why),
-            Err(Unheard::Failed(why)) => missing.push(why),
+            Err(why) => match why.reason()? {
+                Unheard::Unsuited(why) => warnings.push(why),
+                Unheard::Failed(why) => missing.push(why),
+            },
         }
     }
     // Where a part of the recording was not read, its end is not known.
     let recorded_ms = sides.first().filter(|_| warnings.is_empty()).map(|side| side.len() as i64 / PER_MS);
     warnings.extend(wrong_times(&entries, recorded_ms));
     notes.extend((!warnings.is_empty()).then(|| ("warnings".to_owned(), warnings.into())));
-    Ok(Some(Gathered { entries, sides, is_apart, notes, missing }))
+    Ok(Some(Gathered { entries, recognized, sides, is_apart, notes, missing }))
 }
 
 /// Returns a warning where the times of a transcript cannot be milliseconds: its words would be faster than speech, or
@@ -126,7 +137,7 @@ fn wrong_times(entries: &[PostedEntry], recorded_ms: Option<i64>) -> Option<Stri
 
 async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Result<()> {
     let Some(work) = upkeep.service.evaluations().begin_log(job).await? else { return Ok(()) };
-    let Gathered { entries, sides, is_apart, notes, missing } = gathered;
+    let Gathered { entries, recognized, sides, is_apart, notes, missing } = gathered;
     let interface = match work.call.interface {
         CallInterface::Phone => "PHONE",
         CallInterface::Web => "WEB",
@@ -164,6 +175,7 @@ async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Resu
         error_message: (!missing.is_empty()).then(|| missing.join("; ")),
         notes,
         said,
+        recognized,
     };
     upkeep.service.evaluations().finish_log(job, found).await
 }
@@ -177,53 +189,65 @@ fn has_transcript(call: &CallSpec) -> bool {
 /// same.
 async fn hear(
     upkeep: &Upkeep,
+    job: &CallLogJob,
     path: &Path,
     sides: &Arc<Vec<Vec<i16>>>,
     rate_hz: u32,
-) -> Result<Result<Heard, Unheard>> {
+) -> Result<Heard, NotDone<Unheard>> {
     let written = path.with_file_name(RECOGNIZED);
     let before = tokio::fs::read(&written).await.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     if let Some(before) = before {
-        return Ok(Ok(before));
+        return Ok(before);
     }
     let Some(recognizer) = &upkeep.recognizer else {
-        return Ok(Err(Unheard::Unsuited(
-            "transcript: the recording was not transcribed: there is no recognizer".into(),
-        )));
+        let why = "transcript: the recording was not transcribed: there is no recognizer";
+        return Err(NotDone::Reason(Unheard::Unsuited(why.into())));
     };
-    let _place = upkeep.transcribing.acquire().await.expect("the semaphore is never closed");
-    let heard = transcribe(&**recognizer, sides, rate_hz, upkeep.service.clock()).await;
-    if let Ok(heard) = &heard {
-        let bytes = serde_json::to_vec(heard).map_err(Error::internal)?;
-        keep(&written, &bytes).await.map_err(Error::internal)?;
-    }
+    let keyterms = upkeep.service.evaluations().keyterms_of_log(job).await?;
+    let _permit = upkeep.transcribing.acquire().await.expect("the semaphore is never closed");
+    let heard = transcribe(&**recognizer, &keyterms, sides, rate_hz, upkeep.service.clock()).await;
+    let heard = heard.map_err(NotDone::Reason)?;
+    let bytes = serde_json::to_vec(&heard).map_err(Error::internal)?;
+    keep(&written, &bytes).await.map_err(Error::internal)?;
     Ok(heard)
 }
 
-/// Returns the channels of the recording: nothing when there is none. The inner error says why it cannot be heard.
+/// Returns the channels of the recording: nothing when there is none. `limit`: the largest file in bytes that the
+/// organization may have fetched.
+///
+/// # Errors
+/// The reason why it cannot be heard, or a fault of the machine.
 async fn recording(
     call: &CallSpec,
     path: &Path,
+    limit: Option<u64>,
     allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
-) -> Result<Result<CallAudio, String>> {
+) -> Result<CallAudio, NotDone<String>> {
+    let most = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(RECORDING.bytes);
+    let bounds = Bounds { bytes: most.min(RECORDING.bytes), ..RECORDING };
     let bytes = match (tokio::fs::read(path).await, &call.recording_url) {
         (Ok(bytes), _) => bytes,
-        (Err(_), None) => return Ok(Ok(CallAudio::default())),
-        (Err(_), Some(url)) => match fetch_within(RECORDING, url, allowed).await {
+        (Err(_), None) => return Ok(CallAudio::default()),
+        (Err(_), Some(url)) => match fetch_within(bounds, url, allowed).await {
             Ok(bytes) => {
                 keep(path, &bytes).await.map_err(Error::internal)?;
                 bytes
             }
-            Err(failure) => return Ok(Err(format!("recording_url: {}", failure.message))),
+            Err(failure) => {
+                let is_over_limit = failure.code == TOO_LARGE && bounds != RECORDING;
+                let limit = if is_over_limit { ", the workspace's limit" } else { "" };
+                return Err(NotDone::Reason(format!("recording_url: {}{limit}", failure.message)));
+            }
         },
     };
     let two_sides = call.multichannel;
     let decoded = tokio::task::spawn_blocking(move || audio::decode_call(bytes, two_sides)).await;
-    let audio = decoded.map_err(Error::internal)?.map_err(|failure| format!("recording: {}", failure.message));
-    Ok(match audio {
-        Ok(audio) if two_sides && audio.sides.len() < 2 => Err("recording: it has one channel, not two".to_owned()),
-        audio => audio,
-    })
+    let unheard = |why: &str| NotDone::Reason(format!("recording: {why}"));
+    let audio = decoded.map_err(Error::internal)?.map_err(|failure| unheard(&failure.message))?;
+    if two_sides && audio.sides.len() < 2 {
+        return Err(unheard("it has one channel, not two"));
+    }
+    Ok(audio)
 }
 
 /// Writes a file, so that a new evaluation hears the same.
@@ -246,10 +270,10 @@ async fn transcript(
         (Some(entries), _) if !entries.is_empty() => entries.clone(),
         (_, None) => return Ok(Vec::new()),
         (_, Some(url)) => {
-            let told = |why: String| format!("transcript_url: {why}");
-            let bytes = fetch_within(TRANSCRIPT, url, allowed).await.map_err(|failure| told(failure.message))?;
+            let describe = |why: String| format!("transcript_url: {why}");
+            let bytes = fetch_within(TRANSCRIPT, url, allowed).await.map_err(|failure| describe(failure.message))?;
             let read = tokio::task::spawn_blocking(move || file::entries(&bytes, TRANSCRIPT.bytes)).await;
-            read.map_err(|error| told(error.to_string()))?.map_err(told)?
+            read.map_err(|error| describe(error.to_string()))?.map_err(describe)?
         }
     };
     for ms in entries.iter_mut().flat_map(|entry| [&mut entry.start_offset_ms, &mut entry.end_offset_ms]) {

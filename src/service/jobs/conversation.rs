@@ -19,6 +19,8 @@ pub(super) enum Left {
     Written,
     /// The conversation is to be spoken.
     Spoken,
+    /// The job was given back with the state of the conversation.
+    Rests,
 }
 
 /// Ends the conversation of a job that was claimed before, by an engine that is gone.
@@ -39,6 +41,7 @@ pub(super) async fn left_off(service: &Service, claimed: &Claimed, left: Result<
         Ok(Left::Waiting) => queue.retry(claimed, service.clock().now_ms()).await.map(drop),
         Ok(Left::Enters(lane)) => queue.enter_lane(claimed, &lane).await,
         Ok(Left::Written) => queue.hand_over::<TextJob>(claimed).await,
+        Ok(Left::Rests) => return,
         Ok(Left::Spoken) => queue.hand_over::<CallJob>(claimed).await,
         done => return finish_job(service, claimed, done.map(drop)).await,
     };

@@ -16,13 +16,13 @@ const AT_ONCE: usize = 64;
 
 /// Delivers until `stop`; what is under way then is finished among `tasks`.
 pub async fn run(service: Service, tasks: Tasks, stop: CancellationToken) {
-    let room = Arc::new(Semaphore::new(AT_ONCE));
+    let permits = Arc::new(Semaphore::new(AT_ONCE));
     loop {
         let next = async {
-            let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
-            (place, claim(&service).await)
+            let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
+            (permit, claim(&service).await)
         };
-        let (place, outgoing) = tokio::select! {
+        let (permit, outgoing) = tokio::select! {
             biased;
             () = stop.cancelled() => return,
             next = next => next,
@@ -34,7 +34,7 @@ pub async fn run(service: Service, tasks: Tasks, stop: CancellationToken) {
                 "failed to store the outcome of a webhook delivery",
                 service.watching().deliver(outgoing).await,
             );
-            drop(place);
+            drop(permit);
         });
     }
 }

@@ -17,14 +17,17 @@ use ringer_provider::{LanguageModel, audio};
 use ringer_store::queue::EvaluateJob;
 use serde_json::{Value, json};
 
-use super::lease::in_time;
+use super::lease::{in_time, log_failure};
 use super::workshop::Workshop;
-use crate::{Caller, Judged, ToJudge};
+use crate::{Caller, Judged, ToJudge, UsedBy};
 
 /// Evaluates a result that waits for it, or again one that is finished. What takes too long is given up.
 pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
     let service = &workshop.service;
-    match in_time(service, evaluate(&workshop, &job)).await {
+    let _under_way = workshop.judging.begin(job.result_id).await;
+    let account = service.spending().account(UsedBy::Result(job.result_id));
+    let counting = workshop.counting(&account);
+    match in_time(service, &account, evaluate(&counting, &job)).await {
         Some(done) => done,
         None => service.evaluations().break_off_evaluation(&job).await,
     }
@@ -75,7 +78,9 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     if let Err(error) = service.conversations().keep_outline(id).await {
         tracing::warn!(%error, "failed to compute the outline of a recording; the first request computes it");
     }
-    let tells = !judged.heard_whole.is_empty();
+    // Other calls may have told something since this one asked for it.
+    let tells = !judged.heard_whole.is_empty() || !judged.open.is_empty();
+    log_failure("failed to store the use of language models", service.spending().store_noted().await);
     service.evaluations().store_evaluation(organization, id, judged).await?;
     // The evaluation is kept; that of other calls may be looked at by the next one.
     if tells
@@ -123,7 +128,7 @@ async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline
     // Each step was a move of its own where the built-in speaker stood in for a model.
     let joined = speaker == Some("template") && !moments.iter().any(|moment| moment.name() == "fallback_speaker");
     let mut played = judge::playback(steps, &moments, joined, facts_of(workshop, body).extension_digits);
-    if let Some(model) = workshop.placer.model.as_deref()
+    if let Some(model) = workshop.placement_settings.model.as_deref()
         && let Err(why) = judge::judge_meanings(&mut played, model).await
     {
         judged.warnings.push(format!("enriched_playback: criteria were not judged: {why}"));
@@ -143,9 +148,9 @@ async fn custom_error(wanted: &str, material: Material<'_>, model: Option<&dyn L
         (_, None) => "custom_error_prompt: not asked without a language model".to_owned(),
         (wanted, Some(model)) => match judge::decide(wanted, material, model).await {
             Ok(decision) => {
-                let told = json!({ "answer": decision.yes, "reasoning": decision.reasoning });
+                let document = json!({ "answer": decision.yes, "reasoning": decision.reasoning });
                 judged.custom_error = Some(decision.yes);
-                judged.metadata.insert("custom_error".into(), told);
+                judged.metadata.insert("custom_error".into(), document);
                 return;
             }
             Err(why) => format!("custom_error_prompt: not answered: {why}"),
@@ -178,7 +183,7 @@ async fn judge_conversation(
     evaluation.id = ringer_base::clock::new_id();
     evaluation.created_at = Timestamp(workshop.service.clock().now_ms());
     let (mut metrics, latency) = (measured.metrics, is_known.then_some(measured.latency));
-    let model = workshop.placer.model.as_deref();
+    let model = workshop.placement_settings.model.as_deref();
     if let Some(model) = model {
         judge::judge_asides(&moments, &facts, model, &mut metrics).await;
     }
@@ -187,7 +192,9 @@ async fn judge_conversation(
     let material = Material { entries, unheard: &given.unheard, ..Material::default() };
     let wanted = judge::parts_to_measure(&given.metrics, material);
     let heard = recording.clone();
+    let place = workshop.judging.measuring.acquire().await.expect("the semaphore is never closed");
     let sound = measure_sound(moments, facts, wanted, body, recording).await?;
+    drop(place);
     metrics.extend(sound.metrics);
     let listener = workshop.ear.as_deref();
     // Beside the metrics of sound, pronunciation is judged by ear.
@@ -201,6 +208,7 @@ async fn judge_conversation(
         agent_prompt: &given.agent_prompt,
         success_criteria: &given.success_criteria,
         rules: &given.rules,
+        earlier: &given.earlier,
         attempts: &given.attempts,
         ..material
     };
@@ -327,14 +335,15 @@ mod tests {
 
     #[test]
     fn custom_metrics_with_a_number_or_a_truth_value_can_be_expected() {
-        let told = || CustomResult { name: "m".into(), status: CustomStatus::Evaluated, ..CustomResult::default() };
+        let evaluated =
+            || CustomResult { name: "m".into(), status: CustomStatus::Evaluated, ..CustomResult::default() };
         for (custom, expect) in [
-            (CustomResult { quantitative_response: Some(7.5), ..told() }, Some(Value::from(7.5))),
-            (CustomResult { int_value: Some(3), ..told() }, Some(Value::from(3.0))),
-            (CustomResult { pass_fail_response: Some("fail".into()), ..told() }, Some(false.into())),
-            (CustomResult { yes_no_response: Some("yes".into()), ..told() }, Some(true.into())),
-            (CustomResult { qualitative_response: Some("fine".into()), ..told() }, None),
-            (CustomResult { int_value: Some(3), status: CustomStatus::NotEvaluated, ..told() }, None),
+            (CustomResult { quantitative_response: Some(7.5), ..evaluated() }, Some(Value::from(7.5))),
+            (CustomResult { int_value: Some(3), ..evaluated() }, Some(Value::from(3.0))),
+            (CustomResult { pass_fail_response: Some("fail".into()), ..evaluated() }, Some(false.into())),
+            (CustomResult { yes_no_response: Some("yes".into()), ..evaluated() }, Some(true.into())),
+            (CustomResult { qualitative_response: Some("fine".into()), ..evaluated() }, None),
+            (CustomResult { int_value: Some(3), status: CustomStatus::NotEvaluated, ..evaluated() }, None),
         ] {
             assert_eq!(measure_of(&custom).map(|metric| metric.value), expect, "{custom:?}");
         }

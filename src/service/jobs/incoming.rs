@@ -11,7 +11,8 @@ use ringer_transport::incoming::Incoming;
 use ringer_transport::peer::Refusal;
 use ringer_transport::sip::address::called_user;
 use serde_json::json;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::call;
@@ -22,17 +23,22 @@ use crate::{InboundAddress, Reached};
 /// Time that an unanswered call rings.
 const RINGS: Duration = Duration::from_secs(60);
 
+/// Time in which a place may become free for a call that has come in.
+///
+/// A job that has just told that its agent is awaited holds one for a moment more.
+const PLACE_WITHIN: Duration = Duration::from_secs(1);
+
 /// Takes and answers incoming calls.
 pub(super) struct Desk {
     pub workshop: Workshop,
     /// The places of the engine, which placed calls share.
-    pub room: Arc<Semaphore>,
+    pub permits: Arc<Semaphore>,
     pub stopping: CancellationToken,
 }
 
 impl Desk {
     /// Takes calls until nothing new is to begin.
-    pub async fn serve(self: Arc<Self>, mut incoming: mpsc::Receiver<Incoming>, tasks: Tasks) {
+    pub(crate) async fn serve(self: Arc<Self>, mut incoming: mpsc::Receiver<Incoming>, tasks: Tasks) {
         let desk = self;
         loop {
             let next = tokio::select! {
@@ -44,6 +50,11 @@ impl Desk {
             let desk = desk.clone();
             tasks.spawn("incoming call", async move { log_failure("incoming call failed", desk.take(incoming).await) });
         }
+    }
+
+    /// Takes a place among the engine's calls; `None` where none becomes free in [`PLACE_WITHIN`].
+    pub(super) async fn free_place(&self) -> Option<OwnedSemaphorePermit> {
+        timeout(PLACE_WITHIN, self.permits.clone().acquire_owned()).await.ok()?.ok()
     }
 
     async fn take(&self, incoming: Incoming) -> Result<()> {
@@ -85,7 +96,7 @@ impl Desk {
         if inbound.unresponsive {
             return self.let_it_ring(&inbound, about, incoming).await;
         }
-        let Ok(place) = self.room.clone().try_acquire_owned() else {
+        let Some(permit) = self.free_place().await else {
             engine.refuse(&incoming, Refusal::Busy).await;
             return Ok(());
         };
@@ -97,7 +108,7 @@ impl Desk {
                 return Err(error);
             }
         }
-        drop(place);
+        drop(permit);
         Ok(())
     }
 

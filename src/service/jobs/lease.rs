@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use ringer_base::error::{Error, Result};
-use ringer_store::queue::{CallLogJob, Claimed, EvaluateJob, Job};
+use ringer_provider::Account;
+use ringer_store::queue::{CallLogJob, Claimed, EvaluateJob, Job, Queue, Turns};
+use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::Instrument;
 use tracing::field::Empty;
@@ -37,19 +39,56 @@ pub(super) async fn claim<J: Job>(service: &Service) -> (Claimed, J) {
 }
 
 /// Waits for a job of some kinds and claims it.
-pub(super) async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
-    let queue = service.queue();
-    let mut changes = queue.watch();
+async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
+    let mut wait = ClaimWait::new(service, kinds);
     loop {
+        let claimed = wait.queue.claim(kinds, LEASE_MS).await;
+        if let Some(claimed) = wait.unless_claimed(claimed).await {
+            return claimed;
+        }
+    }
+}
+
+/// Waits for a job of some kinds and claims that of the organization whose turn it is.
+pub(super) async fn claim_in_turn(service: &Service, kinds: &[&str], turns: &mut Turns) -> Claimed {
+    let mut wait = ClaimWait::new(service, kinds);
+    loop {
+        let claimed = wait.queue.claim_in_turn(kinds, LEASE_MS, turns).await;
+        if let Some(claimed) = wait.unless_claimed(claimed).await {
+            return claimed;
+        }
+    }
+}
+
+/// A wait for jobs of some kinds.
+struct ClaimWait<'a> {
+    service: &'a Service,
+    kinds: &'a [&'a str],
+    queue: Queue,
+    changes: watch::Receiver<u64>,
+}
+
+impl ClaimWait<'_> {
+    fn new<'a>(service: &'a Service, kinds: &'a [&'a str]) -> ClaimWait<'a> {
+        let queue = service.queue();
+        let mut changes = queue.watch();
         changes.mark_unchanged();
-        match queue.claim(kinds, LEASE_MS).await {
-            Ok(Some(claimed)) => return claimed,
+        ClaimWait { service, kinds, queue, changes }
+    }
+
+    /// Returns the job that was claimed; where there was none, waits until there may be one.
+    async fn unless_claimed(&mut self, claimed: Result<Option<Claimed>>) -> Option<Claimed> {
+        match claimed {
+            Ok(Some(claimed)) => return Some(claimed),
             Ok(None) => {}
             Err(error) => tracing::error!(%error, "failed to claim jobs"),
         }
-        let due = queue.next_due_ms(kinds).await.ok().flatten();
-        let wait = due.map_or(LOOK_EVERY, |due| Duration::from_millis((due - service.clock().now_ms()).max(1) as u64));
-        let _ = tokio::time::timeout(wait.min(LOOK_EVERY), changes.changed()).await;
+        let due = self.queue.next_due_ms(self.kinds).await.ok().flatten();
+        let now_ms = self.service.clock().now_ms();
+        let wait = due.map_or(LOOK_EVERY, |due| Duration::from_millis((due - now_ms).max(1) as u64));
+        let _ = tokio::time::timeout(wait.min(LOOK_EVERY), self.changes.changed()).await;
+        self.changes.mark_unchanged();
+        None
     }
 }
 
@@ -101,13 +140,25 @@ async fn give_up(service: &Service, claimed: &Claimed) -> Result<()> {
     }
 }
 
-/// Returns the outcome of an evaluation; `None`: it took longer than [`EVALUATION_MS`], and is dropped.
-pub(super) async fn in_time<T>(service: &Service, evaluation: impl Future<Output = T>) -> Option<T> {
+/// Returns the outcome of an evaluation; `None`: it took longer than [`EVALUATION_MS`], and is dropped. The time in
+/// which its requests waited for a place at a model does not count.
+pub(super) async fn in_time<T>(service: &Service, account: &Account, evaluation: impl Future<Output = T>) -> Option<T> {
     let clock = service.clock();
+    let begun_ms = clock.now_ms();
+    let late = async {
+        loop {
+            let now_ms = clock.now_ms();
+            let until_ms = begun_ms + EVALUATION_MS + account.waited_ms(now_ms);
+            if now_ms >= until_ms {
+                return;
+            }
+            clock.until(until_ms).await;
+        }
+    };
     tokio::select! {
         biased;
         done = evaluation => Some(done),
-        () = clock.until(clock.now_ms() + EVALUATION_MS) => None,
+        () = late => None,
     }
 }
 

@@ -39,10 +39,10 @@ pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {
     }
     let poster =
         Poster::new(Guard::new(service.settings().allow_private_targets).trusting(&service.settings().roots), PATIENCE);
-    let Err(why) =
-        deliver(job, &doc.channel, &doc.notice, &service.settings().notify, &poster, service.clock()).await?
-    else {
-        return service.watching().keep_attempt(job, None, None).await;
+    let settings = &service.settings().notify;
+    let why = match deliver(job, &doc.channel, &doc.notice, settings, &poster, service.clock()).await {
+        Ok(()) => return service.watching().keep_attempt(job, None, None).await,
+        Err(why) => why,
     };
     let wait = WAITS_MS.get(job.attempt as usize - 1).filter(|_| why != NOT_CONFIGURED && why != GONE);
     let unit = Seed(clock::random_seed()).stream("wait").unit();
@@ -52,7 +52,10 @@ pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {
     service.watching().keep_attempt(job, Some(why), again).await
 }
 
-/// Delivers the notification; the inner error says why nobody was reached.
+/// Delivers the notification.
+///
+/// # Errors
+/// The reason why nobody was reached.
 async fn deliver(
     job: &NotifyJob,
     channel: &Channel,
@@ -60,11 +63,11 @@ async fn deliver(
     settings: &Notify,
     poster: &Poster,
     clock: &Clock,
-) -> Result<Result<(), String>> {
+) -> Result<(), String> {
     let target = channel.target.as_str();
     let is_url = target.contains("://");
     let (url, headers, body) = match (channel.kind, &settings.slack_token, &settings.pager_url) {
-        (ChannelType::Email, ..) => return Ok(by_mail(target, notice, settings).await),
+        (ChannelType::Email, ..) => return by_mail(target, notice, settings).await,
         (ChannelType::Webhook, ..) => (target, Vec::new(), webhook_body(notice)),
         (ChannelType::Slack, ..) if is_url => (target, Vec::new(), json!({ "text": text(notice) })),
         (ChannelType::Slack, Some(token), _) => {
@@ -72,7 +75,7 @@ async fn deliver(
             (settings.slack_url.as_str(), bearer, json!({ "channel": target, "text": text(notice) }))
         }
         (ChannelType::Pager, _, Some(url)) => (url.as_str(), Vec::new(), pager_body(target, notice)),
-        (ChannelType::Slack | ChannelType::Pager, ..) => return Ok(Err(NOT_CONFIGURED.to_owned())),
+        (ChannelType::Slack | ChannelType::Pager, ..) => return Err(NOT_CONFIGURED.to_owned()),
     };
     let body = body.to_string();
     let mut headers = headers;
@@ -83,11 +86,10 @@ async fn deliver(
         let (id, now_ms) = (job.notification_id.to_string(), clock.now_ms());
         headers.extend(settings.key.iter().flat_map(|key| signatures(key.expose(), &id, now_ms, &body)));
     }
-    Ok(match poster.post(url, &headers, body).await {
-        Ok(200..=299) => Ok(()),
-        Ok(status) => Err(format!("answered {status}")),
-        Err(why) => Err(why),
-    })
+    match poster.post(url, &headers, body).await? {
+        200..=299 => Ok(()),
+        status => Err(format!("answered {status}")),
+    }
 }
 
 async fn by_mail(to: &str, notice: &Notice, settings: &Notify) -> Result<(), String> {

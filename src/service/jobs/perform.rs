@@ -5,45 +5,53 @@ use std::sync::Arc;
 use ringer_base::error::{Error, Result};
 use ringer_base::tasks::Tasks;
 use ringer_store::queue::{
-    AlertJob, CallLogJob, CheckJob, Claimed, FinishedJob, FollowUpJob, Job, MonitorJob, NotifyJob, SummaryJob,
-    TriggerJob, UnansweredJob,
+    AfterJob, AlertJob, AutosyncJob, CallLogJob, CheckJob, Claimed, FinishedJob, FollowUpJob, Job, MonitorJob,
+    NotifyJob, SummaryJob, TriggerJob, Turns, UnansweredJob,
 };
 use tokio::sync::Semaphore;
 
-use super::lease::{LEASE_MS, claim_of, finish_job, run_with_lease};
+use super::lease::{claim_in_turn, finish_job, run_with_lease};
 use super::upkeep::Upkeep;
 use super::{alert, call_log, finished, follow_up, monitor, notify, summary};
 
 /// Kinds of jobs that are done here and take a moment.
-const SHORT: [&str; 9] = [
-    FinishedJob::NAME,
-    FollowUpJob::NAME,
+const SHORT: [&str; 8] = [
     MonitorJob::NAME,
     CheckJob::NAME,
     AlertJob::NAME,
     NotifyJob::NAME,
-    SummaryJob::NAME,
     TriggerJob::NAME,
+    AfterJob::NAME,
     UnansweredJob::NAME,
+    AutosyncJob::NAME,
 ];
+/// Kinds that may ask a language model and wait for it: nothing that takes a moment waits for them.
+const ASKING: [&str; 3] = [FinishedJob::NAME, FollowUpJob::NAME, SummaryJob::NAME];
 /// Kinds that may take hours: they have places of their own, so that nothing else waits for them.
 const LONG: [&str; 1] = [CallLogJob::NAME];
-/// Jobs of either sort that are done at once.
+/// Jobs of each sort that are done at once.
 const AT_ONCE: usize = 8;
+
 impl Upkeep {
     /// Does jobs as they become due, several at once, until it is to stop.
     pub(super) async fn work(self, tasks: Tasks) {
-        tokio::join!(self.work_at(&SHORT, &tasks), self.work_at(&LONG, &tasks));
+        let judged = AT_ONCE.min(self.judged_at_once);
+        tokio::join!(
+            self.work_at(&SHORT, AT_ONCE, &tasks),
+            self.work_at(&ASKING, AT_ONCE, &tasks),
+            self.work_at(&LONG, judged, &tasks),
+        );
     }
 
-    async fn work_at(&self, kinds: &[&str], tasks: &Tasks) {
-        let room = Arc::new(Semaphore::new(AT_ONCE));
+    async fn work_at(&self, kinds: &[&str], at_once: usize, tasks: &Tasks) {
+        let permits = Arc::new(Semaphore::new(at_once));
+        let mut turns = Turns::default();
         loop {
             let next = async {
-                let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
-                (place, claim_of(&self.service, kinds).await)
+                let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
+                (permit, claim_in_turn(&self.service, kinds, &mut turns).await)
             };
-            let (place, claimed) = tokio::select! {
+            let (permit, claimed) = tokio::select! {
                 biased;
                 () = self.stopping.cancelled() => return,
                 next = next => next,
@@ -52,7 +60,7 @@ impl Upkeep {
             tasks.spawn("upkeep job", async move {
                 let done = run_with_lease(&upkeep.service, &claimed, upkeep.perform(&claimed)).await;
                 finish_job(&upkeep.service, &claimed, done).await;
-                drop(place);
+                drop(permit);
             });
         }
     }
@@ -61,11 +69,12 @@ impl Upkeep {
     ///
     /// # Errors
     /// The first job's that cannot be done; it is left for later.
+    #[cfg(any(test, feature = "testing"))]
     pub async fn work_off(&self) -> Result<usize> {
         let queue = self.service.queue();
-        let kinds = [&SHORT[..], &LONG[..]].concat();
+        let kinds = [&SHORT[..], &ASKING[..], &LONG[..]].concat();
         let mut count = 0;
-        while let Some(claimed) = queue.claim(&kinds, LEASE_MS).await? {
+        while let Some(claimed) = queue.claim(&kinds, super::lease::LEASE_MS).await? {
             self.perform(&claimed).await?;
             queue.finish_job(&claimed).await?;
             count += 1;
@@ -83,7 +92,9 @@ impl Upkeep {
             AlertJob::NAME => alert::run(self, &claimed.job()?).await,
             NotifyJob::NAME => notify::run(self, &claimed.job()?).await,
             SummaryJob::NAME => summary::run(self, &claimed.job()?).await,
-            TriggerJob::NAME => self.service.conversations().ask_for_call(&claimed.job()?).await,
+            TriggerJob::NAME => self.service.placements().ask_for_call(&claimed.job()?).await,
+            AfterJob::NAME => self.service.placements().ask_after_call(&claimed.job()?).await,
+            AutosyncJob::NAME => self.service.placements().sync_definition(&claimed.job()?).await.map(drop),
             UnansweredJob::NAME => self.service.conversations().give_up_waiting(&claimed.job()?).await,
             kind => Err(Error::internal(format!("{kind} is no job of the upkeep"))),
         }

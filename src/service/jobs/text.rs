@@ -5,6 +5,7 @@
 mod drive;
 mod ending;
 mod log;
+mod mail;
 mod work;
 
 use std::sync::Arc;
@@ -26,22 +27,22 @@ use self::work::{TextWork, wait_for_change};
 use super::conversation::{Left, left_behind, left_off};
 use super::lease::{catch_panic, claim, pace_every, run_with_lease};
 use super::workshop::Workshop;
-use crate::{Obstacle, TextPlaced};
+use crate::{BeginText, Obstacle, PreparedText};
 
 /// Largest number of conversations at the same time.
 const AT_ONCE: usize = 2000;
 
 /// Holds conversations as their jobs become due.
 pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: CancellationToken) {
-    let room = Arc::new(Semaphore::new(AT_ONCE));
+    let permits = Arc::new(Semaphore::new(AT_ONCE));
     let mut pace = pace_every(Duration::from_secs_f64(1.0 / workshop.start_rate_per_s));
     loop {
         let next = async {
-            let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
+            let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
             pace.tick().await;
-            (place, claim::<TextJob>(&workshop.service).await)
+            (permit, claim::<TextJob>(&workshop.service).await)
         };
-        let (place, (claimed, TextJob(job))) = tokio::select! {
+        let (permit, (claimed, TextJob(job))) = tokio::select! {
             biased;
             () = claiming.cancelled() => return,
             next = next => next,
@@ -51,12 +52,14 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
             let service = &workshop.service;
             let work = TextWork { workshop: &workshop, claimed: &claimed, job: &job, stopping: &claiming };
             let run = async {
-                left_behind(service, &claimed, &job).await?;
+                if !service.conversations().is_mail_thread(&job).await? {
+                    left_behind(service, &claimed, &job).await?;
+                }
                 work.run().await
             };
             let left = run_with_lease(service, &claimed, run).await;
             left_off(service, &claimed, left).await;
-            drop(place);
+            drop(permit);
         });
     }
 }
@@ -81,7 +84,9 @@ impl TextWork<'_> {
             service.conversations().admit_one(&self.job.organization, id).await?;
         }
         let from = self.news(0, 0).await?.status;
-        if !matches!(from, ResultStatus::Queued | ResultStatus::Ready) {
+        let is_under_way = matches!(from, ResultStatus::Dispatched | ResultStatus::Running)
+            && service.conversations().is_mail_thread(self.job).await?;
+        if !is_under_way && !matches!(from, ResultStatus::Queued | ResultStatus::Ready) {
             return Ok(Left::Done);
         }
         // It has waited outside: for another conversation, or for its time.
@@ -90,67 +95,58 @@ impl TextWork<'_> {
         {
             return Ok(Left::Enters(lane));
         }
-        let placed =
-            match service.placements().text_placement(&self.job.organization, id, &self.workshop.placer).await? {
-                Ok(placed) => placed,
-                Err(obstacle) => return self.refuse(from, obstacle).await.map(|()| Left::Done),
+        let prepared =
+            match service.placements().text_placement(&self.job.organization, id, &self.workshop.terms_of(id)).await {
+                Ok(prepared) => prepared,
+                Err(why) if is_under_way => return self.fail_by_mail(why.reason()?).await,
+                Err(why) => return self.refuse(from, why.reason()?).await.map(|()| Left::Done),
             };
+        if let Contact::Mail(route) = &prepared.contact {
+            let route = route.as_ref().clone();
+            return self.hold_mail(from, prepared, route).await;
+        }
         let (hangup, hangups) = mpsc::channel(4);
         self.workshop.running.begin(id, CallControl::new(hangup));
-        let left = catch_panic(Box::pin(self.hold_placed(from, placed, hangups))).await;
+        let left = catch_panic(Box::pin(self.hold_prepared(from, prepared, hangups))).await;
         self.workshop.running.end(id);
         left
     }
 
-    async fn hold_placed(
+    async fn hold_prepared(
         &self,
         from: ResultStatus,
-        placed: TextPlaced,
+        prepared: PreparedText,
         hangups: mpsc::Receiver<EndReason>,
     ) -> Result<Left> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
-        let organization = &self.job.organization;
-        let redactor = service.conversations().redactor(&self.job.organization, id).await?;
-        let private = redactor.is_some();
-        let numbers = match &placed.contact {
-            Contact::Sms(carrier) => Some([carrier.from.as_str(), carrier.to.as_str()]),
-            Contact::Webhook(_) | Contact::Chat(_) => None,
-        };
-        if !service.conversations().take_written_turn(&self.job.organization, id, numbers).await? {
-            return Ok(Left::Done);
+        if prepared.spec.first != First::Agent && self.stopping.is_cancelled() {
+            return Ok(Left::Waiting);
         }
+        let BeginText::Entered(redactor) = service.placements().begin_text(self.job, from, prepared.terms()).await?
+        else {
+            return Ok(Left::Done);
+        };
         let feed = service.feed(id);
         let mut changes = feed.as_ref().map(|feed| feed.changes());
-        if placed.spec.first == First::Agent {
-            if from == ResultStatus::Queued && !service.conversations().await_message(organization, id, private).await?
-            {
-                return Ok(Left::Done);
-            }
+        if prepared.spec.first == First::Agent {
             let mut in_lane = self.claimed.in_lane;
             if in_lane && self.news(0, 0).await?.messages.is_empty() {
                 // A READY result holds no place.
                 service.queue().leave_lane(self.claimed).await?;
                 in_lane = false;
             }
-            if !self.is_written_to(placed.ringing_ms, &mut changes).await? {
+            if !self.is_written_to(prepared.ringing_ms, &mut changes).await? {
                 return Ok(if self.stopping.is_cancelled() { Left::Waiting } else { Left::Done });
             }
             if let Some(lane) = self.lane_to_enter(in_lane).await? {
                 return Ok(Left::Enters(lane));
             }
-            let now_ms = service.clock().now_ms();
+            let (organization, now_ms) = (&self.job.organization, service.clock().now_ms());
             if !service.conversations().connect(organization, id, ResultStatus::Ready, now_ms).await? {
                 return Ok(Left::Done);
             }
-        } else {
-            if self.stopping.is_cancelled() {
-                return Ok(Left::Waiting);
-            }
-            if !service.conversations().dispatch(organization, id, from, private, None).await? {
-                return Ok(Left::Done);
-            }
         }
-        let drive = drive::Drive::new(self, placed, redactor, feed, changes, hangups);
+        let drive = drive::Drive::new(self, prepared, redactor, feed, changes, hangups);
         Box::pin(drive.run()).await.map(|()| Left::Done)
     }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use ringer_provider::{LanguageModel, Recognizer};
+use ringer_provider::account::counting_model;
+use ringer_provider::{Account, LanguageModel, Recognizer};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +25,8 @@ pub struct Upkeep {
     pub recognizer: Option<Arc<dyn Recognizer>>,
     /// Model that judges sound; `None`: sound is not judged.
     pub ear: Option<Arc<dyn LanguageModel>>,
+    /// Most calls that are judged at the same time.
+    pub judged_at_once: usize,
     /// Places of the recordings that are transcribed.
     pub transcribing: Arc<Semaphore>,
     /// No job is begun any more, and a recording that is transcribed is left for later.
@@ -39,8 +42,16 @@ impl Upkeep {
             model: None,
             recognizer: None,
             ear: None,
+            judged_at_once: usize::MAX,
             transcribing: Arc::new(Semaphore::new(TRANSCRIBED_AT_ONCE)),
             stopping: CancellationToken::new(),
         }
+    }
+
+    /// Returns the same with models whose uses are entered into an account.
+    pub(super) fn counting(&self, account: &Arc<Account>) -> Upkeep {
+        let counting =
+            |model: &Option<Arc<dyn LanguageModel>>| model.as_ref().map(|model| counting_model(model, account));
+        Upkeep { model: counting(&self.model), ear: counting(&self.ear), ..self.clone() }
     }
 }

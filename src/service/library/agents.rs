@@ -33,6 +33,9 @@ pub struct AgentAdded {
     pub status: String,
     /// Signing key, when one was made.
     pub http_webhook_key: Option<String>,
+    /// Members of `red_team_profile` and `workflow` that are stored and not used; left out when all are used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 /// Response to changing an agent.
@@ -44,6 +47,9 @@ pub struct AgentUpdated {
     pub status: String,
     /// Signing key, when one was made.
     pub http_webhook_key: Option<String>,
+    /// Members of the given `red_team_profile` and `workflow` that are stored and not used; left out when all are used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 /// The agent that was named for a change, and the given fields as they now are.
@@ -82,9 +88,10 @@ impl Library {
     /// Makes an agent with version 1 of its prompt, labelled production, latest and as asked.
     pub async fn add_agent(&self, caller: &Caller, spec: AgentSpec) -> Result<AgentAdded> {
         self.look_at_urls(spec.posted_to()).await?;
+        let warning = spec.unused_members();
         let mut db = self.store.org(&caller.organization).write().await?;
         let (agent_id, http_webhook_key) = self.insert_agent(&mut db, caller, spec).await?;
-        db.answer(AgentAdded { agent_id, status: "200".into(), http_webhook_key }).await
+        db.answer(AgentAdded { agent_id, status: "200".into(), http_webhook_key, warning }).await
     }
 
     /// Checks and inserts an agent; answers its id and its signing key.
@@ -103,10 +110,11 @@ impl Library {
             folder_id,
             http_webhook_key: http_webhook_key.clone(),
             inbound_token: spec.p11_bot_id.as_ref().map(|_| signing_key()),
+            deleted_version: 0,
             spec,
         };
-        let agent_id = db.insert(&doc, now, Some(caller.key_id)).await?;
-        db.insert(&first_version(agent_id, prompt, &labels), now, Some(caller.key_id)).await?;
+        let agent_id = db.insert(&doc, now, Some(caller.author())).await?;
+        db.insert(&first_version(agent_id, prompt, &labels), now, Some(caller.author())).await?;
         self.keep_labels(db, caller, agent_id, &labels).await?;
         Ok((agent_id, http_webhook_key))
     }
@@ -116,6 +124,20 @@ impl Library {
         let mut db = self.store.org(&caller.organization).read().await?;
         let found = db.agents_with_texts(Some(("id", agent_id.into()))).await?;
         found.into_iter().next().map(|found| read_agent(caller, found)).ok_or(Error::NotFound("Agent"))
+    }
+
+    /// Returns a stored agent with everything that its calls need.
+    pub async fn stored_agent(&self, caller: &Caller, agent_id: i64) -> Result<AgentDoc> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        db.find::<AgentDoc>(agent_id).await?.map(|row| row.doc).ok_or(Error::NotFound("Agent"))
+    }
+
+    /// Returns an agent as it would be stored; every rule on its fields is checked.
+    pub async fn agent_to_be(&self, mut spec: AgentSpec) -> Result<AgentDoc> {
+        self.look_at_urls(spec.posted_to()).await?;
+        field_rules::first(broken_rules(&mut spec, &self.settings))?;
+        let http_webhook_key = spec.http_webhook.as_ref().map(|_| signing_key());
+        Ok(AgentDoc { spec, http_webhook_key, ..AgentDoc::default() })
     }
 
     /// Returns the agent with the customer's own identifier.
@@ -187,7 +209,7 @@ impl Library {
         for call in calls {
             self.settings.remove_call_files(call.id).await;
         }
-        Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key: None })
+        Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key: None, warning: None })
     }
 
     /// Makes a signing key; the old one is no longer valid.
@@ -201,7 +223,7 @@ impl Library {
         let mut row = find_agent(&mut db, agent_id, external_agent_id).await?;
         let key = signing_key();
         row.doc.http_webhook_key = Some(key.clone());
-        db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.author())).await?;
         db.answer(SigningKey { signing_key: key, message: "Signing key generated".into() }).await
     }
 
@@ -228,7 +250,8 @@ impl Library {
     ) -> Result<AgentUpdated> {
         let changed = self.amend_agent(&mut db, caller, row, &patch).await?;
         agent.fields.extend(fields_of_patch(&patch, &changed.spec)?);
-        db.answer(AgentUpdated { agent, status: "200".into(), http_webhook_key: changed.new_key }).await
+        let (status, warning) = ("200".into(), changed.spec.unused_in(&patch));
+        db.answer(AgentUpdated { agent, status, http_webhook_key: changed.new_key, warning }).await
     }
 
     /// Lays the given fields over an agent, checks what comes out and stores it when it differs.
@@ -263,7 +286,7 @@ impl Library {
         doc.spec = spec.clone();
         let changed = new_text || new_labels || doc != old;
         if changed {
-            db.update(row.id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            db.update(row.id, &doc, self.clock.now_ms(), Some(caller.author())).await?;
         }
         Ok(AgentAmended { spec, new_key, changed })
     }
@@ -343,7 +366,7 @@ pub(crate) fn broken_rules(spec: &mut AgentSpec, settings: &Settings) -> Vec<Err
 
 /// Returns an agent with its text as it is shown, without credentials to keys that may only read.
 pub(crate) fn read_agent(caller: &Caller, (row, text): (Row<AgentDoc>, String)) -> AgentRecord {
-    let AgentDoc { mut spec, folder_id, http_webhook_key, inbound_token } = row.doc;
+    let AgentDoc { mut spec, folder_id, http_webhook_key, inbound_token, .. } = row.doc;
     spec.connection_type = spec.connection();
     spec.provider = Some(spec.provider());
     let mut record = AgentRecord {
@@ -359,8 +382,8 @@ pub(crate) fn read_agent(caller: &Caller, (row, text): (Row<AgentDoc>, String)) 
         knowledge_base: String::new(),
         created_at: Timestamp(row.created_ms),
         updated_at: Some(Timestamp(row.updated_ms)),
-        created_by: None,
-        updated_by: None,
+        created_by: row.created_by,
+        updated_by: row.updated_by,
         updated_by_api_key: row.updated_by,
     };
     if !caller.scope.covers(Scope::Write) {

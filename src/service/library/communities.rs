@@ -29,7 +29,7 @@ impl Library {
         let mut db = self.store.org(&caller.organization).write().await?;
         let members = check_members(&mut db, spec.digital_human_ids).await?;
         let doc = CommunityDoc { title: spec.title, description: spec.description };
-        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.author())).await?;
         db.set_members(id, &members).await?;
         finish(db, id).await
     }
@@ -73,7 +73,7 @@ impl Library {
             let members = check_members(&mut db, members).await?;
             db.set_members(id, &members).await?;
         }
-        db.update(id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(id, &doc, self.clock.now_ms(), Some(caller.author())).await?;
         finish(db, id).await
     }
 

@@ -3,8 +3,9 @@
 use ringer_base::error::{Error, Result};
 use ringer_model::Object;
 use ringer_model::agent::AgentDoc;
-use ringer_model::customer::{PersonaDoc, PersonaRecord, TraitDoc, TraitRecord};
+use ringer_model::customer::{PersonaById, PersonaDoc, PersonaRecord, TraitDoc, TraitRecord};
 use ringer_model::digital_human::{DigitalHumanSpec, Trait, TraitType};
+use ringer_model::test_scenario::CustomerPersona;
 use ringer_model::time::Timestamp;
 use ringer_store::{Row, Session};
 use schemars::JsonSchema;
@@ -42,7 +43,7 @@ impl Library {
         if let Some(agent_id) = doc.agent_id {
             db.get::<AgentDoc>(agent_id).await?;
         }
-        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(id).await?;
         db.answer(shown_persona(caller, row)).await
     }
@@ -66,7 +67,7 @@ impl Library {
         let mut db = self.store.org(&caller.organization).write().await?;
         let stored = db.get::<PersonaDoc>(id).await?;
         let doc = apply_patch(&stored.doc, &patch)?;
-        db.update(id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(id, &doc, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(id).await?;
         db.commit().await?;
         Ok(shown_persona(caller, row))
@@ -85,7 +86,7 @@ impl Library {
     pub async fn create_customer_trait(&self, caller: &Caller, doc: TraitDoc) -> Result<TraitRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         check_trait(&mut db, &doc, None).await?;
-        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(id).await?;
         db.answer(shown_trait(row)).await
     }
@@ -122,11 +123,11 @@ impl Library {
         let old = db.get::<TraitDoc>(id).await?.doc;
         let new = apply_patch(&old, &patch)?;
         check_trait(&mut db, &new, Some(id)).await?;
-        db.update(id, &new, now, Some(caller.key_id)).await?;
+        db.update(id, &new, now, Some(caller.author())).await?;
         if sync_existing {
             for human in db.digital_humans_of_agent(old.agent_id).await? {
                 if let Some(changed) = adapt_human(&human.doc, &old, &new)? {
-                    db.update(human.id, &changed, now, Some(caller.key_id)).await?;
+                    db.update(human.id, &changed, now, Some(caller.author())).await?;
                 }
             }
         }
@@ -209,6 +210,19 @@ fn replace(value: &mut Value, from: &str, to: &str) {
         Value::Object(map) => map.values_mut().for_each(|item| replace(item, from, to)),
         _ => {}
     }
+}
+
+/// Returns personas by their ids, each with its number.
+///
+/// # Errors
+/// The first persona that does not exist is not found.
+pub(crate) async fn personas_by_id(db: &mut Session, asked: &[PersonaById]) -> Result<Vec<(CustomerPersona, i64)>> {
+    let mut found = Vec::with_capacity(asked.len());
+    for PersonaById { id, num_calls } in asked {
+        let PersonaDoc { name, description, goal, .. } = db.get::<PersonaDoc>(*id).await?.doc;
+        found.push((CustomerPersona { name, description, goal: Some(goal), id: Some(*id) }, *num_calls));
+    }
+    Ok(found)
 }
 
 fn shown_persona(caller: &Caller, row: Row<PersonaDoc>) -> PersonaRecord {

@@ -20,7 +20,7 @@ use crate::Settings;
 const TWINS: &str = "prompt_id and agent_version_id must be the same";
 
 /// A rule that is broken.
-pub struct Broken {
+pub(crate) struct Broken {
     /// The field that it is told of, where the text does not name one.
     pub field: Option<&'static str>,
     /// Error to report for the rule.
@@ -41,7 +41,7 @@ pub fn phone(field: &str, value: &mut Option<String>) -> Result<()> {
 }
 
 /// Checks each entry as [`phone`] does.
-pub fn phones(field: &str, values: &mut [String]) -> Result<()> {
+pub(crate) fn phones(field: &str, values: &mut [String]) -> Result<()> {
     for value in values {
         let mut number = Some(std::mem::take(value));
         let checked = phone(field, &mut number);
@@ -52,7 +52,7 @@ pub fn phones(field: &str, values: &mut [String]) -> Result<()> {
 }
 
 /// Checks an address, `sip:user@host[:port][;parameters]` or `sips:`, with a host that agents may have.
-pub fn sip_uri(value: Option<&str>, settings: &Settings) -> Result<()> {
+pub(crate) fn sip_uri(value: Option<&str>, settings: &Settings) -> Result<()> {
     let Some(text) = value else { return Ok(()) };
     match Address::parse(text) {
         Ok(address) if !address.is_telephone() && !address.is_host_allowed(settings.allow_private_agents) => {
@@ -64,7 +64,7 @@ pub fn sip_uri(value: Option<&str>, settings: &Settings) -> Result<()> {
 }
 
 /// Checks an absolute http or https URL to a host that may be asked.
-pub fn webhook(field: &str, value: Option<&str>, settings: &Settings) -> Result<()> {
+pub(crate) fn webhook(field: &str, value: Option<&str>, settings: &Settings) -> Result<()> {
     let Some(text) = value else { return Ok(()) };
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => check_host(field, &url, settings.allow_private_targets),
@@ -73,12 +73,12 @@ pub fn webhook(field: &str, value: Option<&str>, settings: &Settings) -> Result<
 }
 
 /// Checks a ws, wss, http or https URL to a host that agents may have.
-pub fn websocket(value: Option<&str>, settings: &Settings) -> Result<()> {
+pub(crate) fn websocket(value: Option<&str>, settings: &Settings) -> Result<()> {
     socket_url("websocket_url", value, settings)
 }
 
 /// As [`websocket`], of a field of another name.
-pub fn socket_url(field: &str, value: Option<&str>, settings: &Settings) -> Result<()> {
+pub(crate) fn socket_url(field: &str, value: Option<&str>, settings: &Settings) -> Result<()> {
     let Some(text) = value else { return Ok(()) };
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "ws" | "wss" | "http" | "https") && url.has_host() => {
@@ -89,12 +89,12 @@ pub fn socket_url(field: &str, value: Option<&str>, settings: &Settings) -> Resu
 }
 
 /// Checks the name of a kind of dialect or of one of the settings.
-pub fn dialect(value: Option<&str>, settings: &Settings) -> Result<()> {
+pub(crate) fn dialect(value: Option<&str>, settings: &Settings) -> Result<()> {
     value.map_or(Ok(()), |name| settings.dialect(Some(name)).map(drop))
 }
 
 /// Parameters that a dialect carries: their number, names and values.
-pub fn parameters(value: Option<&BTreeMap<String, String>>) -> Result<()> {
+pub(crate) fn parameters(value: Option<&BTreeMap<String, String>>) -> Result<()> {
     let read = read_parameters(&serde_json::json!(value));
     read.map(drop).map_err(|error| Error::Refused(error.to_string()))
 }
@@ -107,7 +107,7 @@ fn check_host(field: &str, url: &Url, private: bool) -> Result<()> {
 
 /// Refuses URLs (each with its field) whose names lead to where nothing may be sent. To be done before a transaction:
 /// names may take long. What is no URL, or is refused by how it is written, is left to [`webhook`].
-pub async fn look(urls: &[(String, String)], settings: &Settings, guard: &Guard) -> Result<()> {
+pub(crate) async fn look(urls: &[(String, String)], settings: &Settings, guard: &Guard) -> Result<()> {
     for (field, text) in urls {
         let url = Url::parse(text).ok().filter(|url| url.domain().is_some());
         if let Some(url) = url.filter(|url| host_allowed(url, settings.allow_private_targets)) {
@@ -118,7 +118,7 @@ pub async fn look(urls: &[(String, String)], settings: &Settings, guard: &Guard)
 }
 
 /// Refuses a URL that agents are reached by and whose name leads to where no agent may be.
-pub async fn look_agents(field: &str, text: &str, settings: &Settings) -> Result<()> {
+pub(crate) async fn look_agents(field: &str, text: &str, settings: &Settings) -> Result<()> {
     match Url::parse(text).ok().filter(|url| url.domain().is_some()) {
         Some(url) => looked_up(field, &url, &Guard::new(settings.allow_private_agents)).await,
         None => Ok(()),
@@ -126,7 +126,7 @@ pub async fn look_agents(field: &str, text: &str, settings: &Settings) -> Result
 }
 
 /// Refuses a URL whose name leads to where nothing may be sent. One without an address now may have one later.
-pub async fn looked_up(field: &str, url: &Url, guard: &Guard) -> Result<()> {
+pub(crate) async fn looked_up(field: &str, url: &Url, guard: &Guard) -> Result<()> {
     match guard.look(url).await {
         Err(Blocked::NotAllowed) => Err(not_allowed(field)),
         Ok(()) | Err(Blocked::NoAddress) => Ok(()),
@@ -139,12 +139,12 @@ fn not_allowed(field: &str) -> Error {
 }
 
 /// Refuses what the first of these says.
-pub fn first(broken: Vec<Error>) -> Result<()> {
+pub(crate) fn first(broken: Vec<Error>) -> Result<()> {
     broken.into_iter().next().map_or(Ok(()), Err)
 }
 
 /// Returns the one value of two twin fields.
-pub fn twins(agent_version_id: Option<Uuid>, prompt_id: Option<Uuid>) -> Result<Option<Uuid>> {
+pub(crate) fn twins(agent_version_id: Option<Uuid>, prompt_id: Option<Uuid>) -> Result<Option<Uuid>> {
     match (agent_version_id, prompt_id) {
         (Some(a), Some(b)) if a != b => Err(Error::Refused(TWINS.into())),
         (version, prompt) => Ok(version.or(prompt)),
@@ -153,7 +153,7 @@ pub fn twins(agent_version_id: Option<Uuid>, prompt_id: Option<Uuid>) -> Result<
 
 /// Returns a stored Spec with a partial update laid over it. The update was walked against the Spec's schema, so that
 /// what does not fit is a fault of the engine.
-pub fn apply_patch<T: Serialize + DeserializeOwned + Default>(stored: &T, patch: &Object) -> Result<T> {
+pub(crate) fn apply_patch<T: Serialize + DeserializeOwned + Default>(stored: &T, patch: &Object) -> Result<T> {
     merge(stored, patch).map_err(Error::internal)
 }
 

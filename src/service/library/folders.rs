@@ -49,7 +49,7 @@ impl Library {
     pub async fn create_folder(&self, caller: &Caller, spec: FolderSpec) -> Result<FolderRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         check_name(&mut db, &spec.name, None).await?;
-        let id = db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let id = db.insert(&spec, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(id).await?;
         db.answer(record_of(caller, row)).await
     }
@@ -71,7 +71,7 @@ impl Library {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<FolderSpec>(folder_id).await?;
         check_name(&mut db, &spec.name, Some(folder_id)).await?;
-        db.update(folder_id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(folder_id, &spec, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(folder_id).await?;
         db.commit().await?;
         Ok(record_of(caller, row))
@@ -83,7 +83,7 @@ impl Library {
         db.get::<FolderSpec>(folder_id).await?;
         for mut agent in db.by::<AgentDoc>("folder_id", folder_id).await? {
             agent.doc.folder_id = None;
-            db.update(agent.id, &agent.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            db.update(agent.id, &agent.doc, self.clock.now_ms(), Some(caller.author())).await?;
         }
         self.strike(&mut db, caller, &[folder_id], |webhook: &mut WebhookDoc| &mut webhook.spec.folder_ids).await?;
         db.delete::<FolderSpec>(folder_id).await?;
@@ -99,7 +99,7 @@ impl Library {
             db.get::<FolderSpec>(folder_id).await?;
         }
         agent.doc.folder_id = to.folder_id;
-        db.update(agent.id, &agent.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(agent.id, &agent.doc, self.clock.now_ms(), Some(caller.author())).await?;
         db.commit().await?;
         Ok(AgentMoved { agent_id: agent.id, folder_id: to.folder_id, status: "success".into() })
     }
@@ -124,7 +124,7 @@ impl Library {
             return Ok(Some(row.id));
         }
         let folder = FolderSpec { name: name.to_owned() };
-        db.insert(&folder, self.clock.now_ms(), Some(caller.key_id)).await.map(Some)
+        db.insert(&folder, self.clock.now_ms(), Some(caller.author())).await.map(Some)
     }
 
     /// Returns the platform credentials as they may be shown.
@@ -149,8 +149,8 @@ impl Library {
         let old = stored.as_ref().map(|row| row.doc.0.clone()).unwrap_or_default();
         let new = Integrations(apply_patch(&old, &patch)?);
         match stored {
-            Some(row) => db.update(row.id, &new, now, Some(caller.key_id)).await.map(drop)?,
-            None => db.insert(&new, now, Some(caller.key_id)).await.map(drop)?,
+            Some(row) => db.update(row.id, &new, now, Some(caller.author())).await.map(drop)?,
+            None => db.insert(&new, now, Some(caller.author())).await.map(drop)?,
         }
         db.commit().await?;
         Ok(new.0.record())

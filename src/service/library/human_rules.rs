@@ -1,9 +1,10 @@
 //! Rules on a Digital Human's fields that need more than one field.
 
-pub mod always_on;
-pub mod settings;
-pub mod transcripts;
-pub mod values;
+pub(crate) mod always_on;
+pub(crate) mod settings;
+pub(crate) mod transcripts;
+pub(crate) mod unmet;
+pub(crate) mod values;
 
 use ringer_base::error::{Error, Result};
 use ringer_model::Object;
@@ -21,12 +22,12 @@ use super::field_rules::gives;
 use crate::Settings;
 
 /// Checks every rule and returns the first that is broken; fills what follows from other fields.
-pub fn check(spec: &mut DigitalHumanSpec, settings: &Settings) -> Result<()> {
+pub(crate) fn check(spec: &mut DigitalHumanSpec, settings: &Settings) -> Result<()> {
     field_rules::first(broken(spec, settings))
 }
 
 /// Returns every rule that is broken, in the order of the fields.
-pub fn broken(spec: &mut DigitalHumanSpec, settings: &Settings) -> Vec<Error> {
+pub(crate) fn broken(spec: &mut DigitalHumanSpec, settings: &Settings) -> Vec<Error> {
     let mut rules = vec![
         check_noise(spec, settings),
         field_rules::phone("phone_number", &mut spec.phone_number),
@@ -54,7 +55,7 @@ pub fn broken(spec: &mut DigitalHumanSpec, settings: &Settings) -> Vec<Error> {
 }
 
 /// Returns the URLs that a Digital Human refers to, each with its field.
-pub fn urls_of(fields: &Value) -> Vec<(String, String)> {
+pub(crate) fn urls_of(fields: &Value) -> Vec<(String, String)> {
     let url = |value: &Value| value.as_str().filter(|text| text.contains("://")).map(str::to_owned);
     let noise = fields.get("custom_background_noise_url").and_then(url);
     let responses = fields.get("scripted_responses").and_then(Value::as_array).into_iter().flatten();
@@ -66,7 +67,7 @@ pub fn urls_of(fields: &Value) -> Vec<(String, String)> {
 }
 
 /// Takes over the lines of a transcript that is given as a text alone, where they have the form `ROLE: text`.
-pub fn take_lines(spec: &mut DigitalHumanSpec) {
+pub(crate) fn take_lines(spec: &mut DigitalHumanSpec) {
     if spec.formatted_transcript.is_none() {
         spec.formatted_transcript = spec.original_transcript.as_deref().and_then(transcript_lines);
     }
@@ -74,7 +75,7 @@ pub fn take_lines(spec: &mut DigitalHumanSpec) {
 
 /// Refuses updates that a Digital Human made from a scenario does not allow, and adjusts the fields that depend on the
 /// update.
-pub fn check_update(old: &DigitalHumanSpec, new: &mut DigitalHumanSpec, patch: &Object) -> Result<()> {
+pub(crate) fn check_update(old: &DigitalHumanSpec, new: &mut DigitalHumanSpec, patch: &Object) -> Result<()> {
     if old.is_workflow() {
         let changed = [
             ("intent", old.intent != new.intent),
@@ -128,8 +129,9 @@ fn check_trait(given: &Trait) -> Result<()> {
 /// Returns a trait whose type, where it is not given, is the one that the value has.
 pub(crate) fn trait_of(asked: &TraitAsked) -> Trait {
     let TraitAsked { trait_name, trait_data_type, value, is_sip_header } = asked.clone();
-    let told = || [TraitType::Boolean, TraitType::Number, TraitType::Date].into_iter().find(|kind| fits(*kind, &value));
-    let trait_data_type = trait_data_type.or_else(told).unwrap_or(TraitType::String);
+    let data_type_of =
+        || [TraitType::Boolean, TraitType::Number, TraitType::Date].into_iter().find(|kind| fits(*kind, &value));
+    let trait_data_type = trait_data_type.or_else(data_type_of).unwrap_or(TraitType::String);
     Trait { trait_name, trait_data_type, value, is_sip_header }
 }
 

@@ -2,23 +2,33 @@
 
 use ringer_base::clock;
 use ringer_base::error::{Error, Result};
-use ringer_model::api_key::{CreateKeyIn, KeyOut, Scope};
+use ringer_model::api_key::{CreateKeyIn, KeyOut, Scope, UserRecord};
 use ringer_model::time::Timestamp;
-use ringer_store::KeyRow;
+use ringer_store::{Holder, KeyRow, Session};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::Library;
+use super::page_key::engine_of;
 use crate::Caller;
 
 /// Characters of a key that stay readable, of a short one a third.
-const PREFIX: usize = 8;
+pub(super) const PREFIX: usize = 8;
+
+/// Beginning of the names of keys that links make; their end follows.
+pub(super) const LINK: &str = "link-";
 
 impl Library {
     /// Returns the holder of a key; `None` if the key is unknown or revoked.
     pub async fn authenticate(&self, key: &str) -> Result<Option<Caller>> {
         let holder = self.store.holder_of(&hash(key)).await?;
-        Ok(holder.map(|holder| Caller { organization: holder.organization, key_id: holder.id, scope: holder.scope }))
+        let is_valid = |holder: &Holder| end_of(&holder.name).is_none_or(|end_ms| self.clock.now_ms() < end_ms);
+        Ok(holder.filter(is_valid).map(|holder| Caller {
+            organization: holder.organization,
+            key_id: holder.id,
+            user_id: holder.user_id,
+            scope: holder.scope,
+        }))
     }
 
     /// Checks that the key of a caller was not revoked since its request began.
@@ -36,8 +46,13 @@ impl Library {
     pub async fn create_key(&self, caller: &Caller, spec: CreateKeyIn) -> Result<KeyOut> {
         let scope = scope_of(&spec.scope)?;
         let text = random_key();
-        let row = self.key_row(&caller.organization, &text, scope, spec.name.unwrap_or_default());
+        let mut row = self.key_row(&caller.organization, &text, scope, spec.name.unwrap_or_default());
         let mut db = self.store.org(&caller.organization).write().await?;
+        row.user_id = match spec.user.as_deref().map(str::trim) {
+            Some("") => return Err(Error::Refused("user must not be empty".into())),
+            Some(user) => Some(db.user_named(user, clock::new_id(), self.clock.now_ms()).await?),
+            None => caller.user_id,
+        };
         db.insert_key(&row).await?;
         db.answer(KeyOut { api_key: text, ..record_of(row) }).await
     }
@@ -46,6 +61,15 @@ impl Library {
     pub async fn keys(&self, caller: &Caller) -> Result<Vec<KeyOut>> {
         let rows = self.store.org(&caller.organization).read().await?.keys().await?;
         Ok(rows.into_iter().map(record_of).collect())
+    }
+
+    /// Returns the key of a caller, without its text.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for a caller without a key.
+    pub async fn own_key(&self, caller: &Caller) -> Result<KeyOut> {
+        let keys = self.keys(caller).await?;
+        keys.into_iter().find(|key| key.id == caller.key_id).ok_or(Error::NotFound("API key"))
     }
 
     /// True when any organization has a key.
@@ -62,8 +86,10 @@ impl Library {
         if key.revoked {
             return Ok(());
         }
-        let admins = keys.iter().filter(|key| key.scope == Scope::Admin && !key.revoked).count();
-        if key.scope == Scope::Admin && admins == 1 {
+        // The key of a page ends with its engine, and so is nobody's last one.
+        let stays = |key: &&KeyRow| key.scope == Scope::Admin && !key.revoked && engine_of(&key.name).is_none();
+        let admins = keys.iter().filter(stays).count();
+        if stays(&key) && admins == 1 {
             return Err(Error::Conflict("The last admin key cannot be revoked".into()));
         }
         db.revoke_key(id).await?;
@@ -85,10 +111,26 @@ impl Library {
 
     /// Makes a key from outside any organization: the organization `name` is made when absent.
     pub async fn create_key_in(&self, name: &str, scope: Scope, key_name: &str) -> Result<KeyOut> {
+        self.create_key_for(name, scope, key_name, None).await
+    }
+
+    /// Makes a key as [`Library::create_key_in`] does, for the user of this name, who is made when absent.
+    pub async fn create_key_for(
+        &self,
+        name: &str,
+        scope: Scope,
+        key_name: &str,
+        user: Option<String>,
+    ) -> Result<KeyOut> {
         let organization = self.create_organization(name).await?;
-        let caller = Caller { organization, key_id: Uuid::nil(), scope: Scope::Admin };
-        let spec = CreateKeyIn { scope: scope.as_str().into(), name: Some(key_name.into()) };
+        let caller = Caller::keyless(organization, Scope::Admin);
+        let spec = CreateKeyIn { scope: scope.as_str().into(), name: Some(key_name.into()), user };
         self.create_key(&caller, spec).await
+    }
+
+    /// Returns the possible authors in the caller's organization, by name: its users, and its keys without one.
+    pub async fn users(&self, caller: &Caller) -> Result<Vec<UserRecord>> {
+        authors(&mut self.store.org(&caller.organization).read().await?).await
     }
 
     /// Makes sure that the organization `name` is there and that `key` is an admin key of it. Repeating it changes
@@ -102,7 +144,7 @@ impl Library {
         self.authenticate(key).await?.ok_or_else(|| Error::Conflict("The key was revoked".into()))
     }
 
-    fn key_row(&self, organization: &str, text: &str, scope: Scope, name: String) -> KeyRow {
+    pub(super) fn key_row(&self, organization: &str, text: &str, scope: Scope, name: String) -> KeyRow {
         KeyRow {
             id: clock::new_id(),
             organization: organization.to_owned(),
@@ -110,35 +152,70 @@ impl Library {
             prefix: text.chars().take(PREFIX.min(text.chars().count() / 3)).collect(),
             scope,
             name,
+            user_id: None,
             revoked: false,
             created_ms: self.clock.now_ms(),
         }
     }
 }
 
+/// Returns the users of the session's organization and its keys without one, by name. The beginning of its text names a
+/// key without a name.
+pub(crate) async fn authors(db: &mut Session) -> Result<Vec<UserRecord>> {
+    let users = db.users().await?.into_iter().map(|(id, name)| UserRecord { id, name });
+    let shown = |key: KeyRow| match key.name.is_empty() {
+        true => UserRecord { id: key.id, name: format!("{}...", key.prefix) },
+        false => UserRecord { id: key.id, name: key.name },
+    };
+    let keys = db.keys().await?.into_iter().filter(|key| key.user_id.is_none());
+    let mut all: Vec<UserRecord> = users.chain(keys.map(shown)).collect();
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(all)
+}
+
 fn scope_of(word: &str) -> Result<Scope> {
     Scope::parse(word).ok_or_else(|| Error::Refused("scope must be read, write or admin".into()))
 }
 
-fn record_of(row: KeyRow) -> KeyOut {
+pub(super) fn record_of(row: KeyRow) -> KeyOut {
     KeyOut {
         id: row.id,
         api_key: format!("{}...", row.prefix),
         scope: row.scope,
         name: row.name,
+        user_id: row.user_id,
         created_at: Timestamp(row.created_ms),
         revoked: row.revoked,
     }
 }
 
+/// Returns the end of a link's key from its name, in milliseconds since 1970; `None`: it is no such key.
+pub(super) fn end_of(name: &str) -> Option<i64> {
+    name.strip_prefix(LINK).and_then(Timestamp::parse).map(|end| end.0)
+}
+
 /// Returns the hex SHA-256 of a key's text.
-fn hash(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
     hex::encode(Sha256::digest(text.as_bytes()))
 }
 
 /// Returns `rk_` and 160 random bits.
-fn random_key() -> String {
+pub(super) fn random_key() -> String {
     let mut bytes = [0; 20];
     clock::random_bytes(&mut bytes);
     format!("rk_{}", hex::encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_link_holds_its_end() {
+        for (name, expect) in
+            [("link-2026-01-05T09:00:00.000000Z", Some(1_767_603_600_000)), ("link-of-mine", None), ("first key", None)]
+        {
+            assert_eq!(end_of(name), expect, "{name}");
+        }
+    }
 }

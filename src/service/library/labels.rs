@@ -3,7 +3,9 @@
 
 use ringer_base::error::{Error, Result};
 use ringer_model::agent::AgentDoc;
-use ringer_model::agent_version::{LATEST, LabelDoc, LabelRecord, LabelSpec, LabelText, PRODUCTION, VersionDoc};
+use ringer_model::agent_version::{
+    LATEST, LabelChange, LabelColor, LabelDoc, LabelRecord, LabelSpec, LabelText, PRODUCTION, VersionDoc,
+};
 use ringer_model::time::Timestamp;
 use ringer_store::{Row, Session};
 use schemars::JsonSchema;
@@ -42,8 +44,8 @@ impl Library {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.hold_agent(agent_id).await?;
         check_text(&mut db, agent_id, &spec.label_text, None).await?;
-        let doc = LabelDoc { agent_id, label_text: spec.label_text.0 };
-        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let doc = LabelDoc { agent_id, label_text: spec.label_text.0, color: spec.color };
+        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(id).await?;
         db.answer(record_of(row, &[])).await
     }
@@ -56,30 +58,62 @@ impl Library {
         Ok(record_of(row, &versions_of(&mut db, agent_id).await?))
     }
 
-    /// Renames a label, also on the versions that hold it.
+    /// Renames a label, also on the versions that hold it, and gives it a colour where one is given.
     pub async fn update_label(
         &self,
         caller: &Caller,
         agent_id: i64,
         label_id: Uuid,
-        spec: LabelSpec,
+        change: LabelChange,
     ) -> Result<LabelRecord> {
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
         db.hold_agent(agent_id).await?;
         let mut row = label_of(&mut db, agent_id, label_id).await?;
-        check_text(&mut db, agent_id, &spec.label_text, Some(label_id)).await?;
-        let old = std::mem::replace(&mut row.doc.label_text, spec.label_text.0);
-        db.update(label_id, &row.doc, now, Some(caller.key_id)).await?;
+        check_text(&mut db, agent_id, &change.label_text, Some(label_id)).await?;
+        let old = std::mem::replace(&mut row.doc.label_text, change.label_text.0);
+        row.doc.color = change.color.unwrap_or(row.doc.color);
+        db.update(label_id, &row.doc, now, Some(caller.author())).await?;
         let mut versions = versions_of(&mut db, agent_id).await?;
         for version in versions.iter_mut().filter(|version| version.doc.holds(&old)) {
             for label in version.doc.labels.iter_mut().filter(|label| **label == old) {
                 label.clone_from(&row.doc.label_text);
             }
-            db.update(version.id, &version.doc, now, Some(caller.key_id)).await?;
+            db.update(version.id, &version.doc, now, Some(caller.author())).await?;
         }
         db.commit().await?;
         Ok(record_of(row, &versions))
+    }
+
+    /// Gives labels of an agent their colours, and makes those that are missing. Returns the texts of the labels that
+    /// changed, each with true if it is new.
+    pub(crate) async fn colour_labels(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        agent_id: i64,
+        colours: Vec<(LabelText, Option<LabelColor>)>,
+    ) -> Result<Vec<(String, bool)>> {
+        let now = self.clock.now_ms();
+        let mut changed = Vec::new();
+        for (text, color) in colours {
+            let rows = db.by::<LabelDoc>("agent_id", agent_id).await?;
+            match rows.into_iter().find(|row| row.doc.label_text == text.0) {
+                Some(row) if row.doc.color == color => continue,
+                Some(mut row) => {
+                    row.doc.color = color;
+                    db.update(row.id, &row.doc, now, Some(caller.author())).await?;
+                    changed.push((text.0, false));
+                }
+                None => {
+                    check_text(db, agent_id, &text, None).await?;
+                    let doc = LabelDoc { agent_id, label_text: text.0.clone(), color };
+                    db.insert(&doc, now, Some(caller.author())).await?;
+                    changed.push((text.0, true));
+                }
+            }
+        }
+        Ok(changed)
     }
 
     /// Deletes a label that no version holds.
@@ -115,7 +149,7 @@ impl Library {
             let mut row = production.clone();
             self.keep_labels(db, caller, agent_id, std::slice::from_ref(label)).await?;
             row.doc.labels.push(label.0.clone());
-            db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.author())).await?;
         }
         let Some(number) = version else { return Ok((labelled.unwrap_or(production).id, None)) };
         Ok(match find(&|doc| doc.version == number) {
@@ -156,6 +190,6 @@ fn record_of(row: Row<LabelDoc>, versions: &[Row<VersionDoc>]) -> LabelRecord {
         agent_version_id: holder,
         prompt_id: holder,
         knowledge_base_id: None,
-        color: None,
+        color: row.doc.color,
     }
 }

@@ -20,7 +20,7 @@ impl Library {
             let before = list.len();
             list.retain(|id| !gone.contains(id));
             if list.len() < before {
-                db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+                db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.author())).await?;
             }
         }
         Ok(())

@@ -6,12 +6,15 @@ use ringer_base::error::{Error, Result};
 use ringer_judge::schema_of;
 use ringer_model::agent::AgentDoc;
 use ringer_model::custom_metric::{CustomMetricRecord, CustomMetricSpec, EvalModality, ResponseType};
+use ringer_model::language_model::{ModelKind, ModelRecord};
+use ringer_model::metric_template::{NewMetric, fill_fields, metric_template, metric_templates};
 use ringer_model::simulation::SimulationSpec;
 use ringer_model::time::Timestamp;
 use ringer_model::{Object, Page};
 use ringer_store::{Metrics, Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::Library;
@@ -58,22 +61,22 @@ pub struct MetricsDeleted {
 }
 
 impl Library {
-    /// Creates a custom metric after checking its rules.
-    pub async fn create_custom_metric(&self, caller: &Caller, spec: CustomMetricSpec) -> Result<CustomMetricRecord> {
+    /// Creates a custom metric after checking its rules; its template has the fields that are missing.
+    pub async fn create_custom_metric(&self, caller: &Caller, new: NewMetric) -> Result<CustomMetricRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
+        let spec = fill_from_template(new)?;
+        self.check_models(&spec, None)?;
         let row = self.insert_metric(&mut db, caller, spec).await?;
         db.answer(record_of(caller, row, self.settings.hears)).await
     }
 
     /// Makes several, or none when one of them is refused.
-    pub async fn create_custom_metrics(
-        &self,
-        caller: &Caller,
-        specs: Vec<CustomMetricSpec>,
-    ) -> Result<Vec<CustomMetricRecord>> {
+    pub async fn create_custom_metrics(&self, caller: &Caller, new: Vec<NewMetric>) -> Result<Vec<CustomMetricRecord>> {
         let mut db = self.store.org(&caller.organization).write().await?;
-        let mut made = Vec::with_capacity(specs.len());
-        for spec in specs {
+        let mut made = Vec::with_capacity(new.len());
+        for new in new {
+            let spec = fill_from_template(new)?;
+            self.check_models(&spec, None)?;
             made.push(self.insert_metric(&mut db, caller, spec).await?);
         }
         db.answer(made.into_iter().map(|row| record_of(caller, row, self.settings.hears)).collect()).await
@@ -85,11 +88,17 @@ impl Library {
         Ok(record_of(caller, row, self.settings.hears))
     }
 
-    /// Returns one page, newest first; of one agent when it is given.
+    /// Returns the templates of metrics, those of a category only when it is given.
+    pub fn metric_templates(&self, category: Option<&str>) -> Vec<CustomMetricSpec> {
+        metric_templates().into_iter().filter(|template| is_of(template, category)).collect()
+    }
+
+    /// Returns one page, newest first; of one agent, and of one category, when these are given.
     pub async fn custom_metrics(
         &self,
         caller: &Caller,
         agent_id: Option<i64>,
+        category: Option<&str>,
         page: i64,
         page_size: i64,
     ) -> Result<MetricPage> {
@@ -98,16 +107,31 @@ impl Library {
             Some(id) => Metrics::OfAgent(db.get::<AgentDoc>(id).await?.id),
             None => Metrics::All,
         };
+        let start = (page - 1).saturating_mul(page_size);
+        if category.is_some() {
+            let mut rows = db.metrics(which, i64::MAX, 0).await?;
+            rows.retain(|row| is_of(&row.doc, category));
+            let total = rows.len() as i64;
+            let before = usize::try_from(start).unwrap_or(usize::MAX);
+            let rows = rows.into_iter().skip(before).take(usize::try_from(page_size).unwrap_or(0)).collect();
+            return Ok(page_of(caller, self.settings.hears, rows, total, page, page_size));
+        }
         let total = db.count_metrics(which).await?;
-        let rows = db.metrics(which, page_size, (page - 1).saturating_mul(page_size)).await?;
+        let rows = db.metrics(which, page_size, start).await?;
         Ok(page_of(caller, self.settings.hears, rows, total, page, page_size))
     }
 
-    /// Returns all metrics of an agent on one page.
-    pub async fn custom_metrics_by_agent(&self, caller: &Caller, agent_id: i64) -> Result<MetricPage> {
+    /// Returns all metrics of an agent on one page, those of a category only when it is given.
+    pub async fn custom_metrics_by_agent(
+        &self,
+        caller: &Caller,
+        agent_id: i64,
+        category: Option<&str>,
+    ) -> Result<MetricPage> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
-        let rows = db.metrics(Metrics::OfAgent(agent_id), i64::MAX, 0).await?;
+        let mut rows = db.metrics(Metrics::OfAgent(agent_id), i64::MAX, 0).await?;
+        rows.retain(|row| is_of(&row.doc, category));
         let total = rows.len() as i64;
         Ok(page_of(caller, self.settings.hears, rows, total, 1, total))
     }
@@ -116,6 +140,11 @@ impl Library {
     pub async fn update_custom_metric(&self, caller: &Caller, id: Uuid, patch: &Object) -> Result<CustomMetricRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let old = db.metric(id).await?;
+        let new = apply_patch(&old.doc, patch)?;
+        self.check_models(&new, Some(&old.doc))?;
+        if new.template_id != old.doc.template_id {
+            check_template(new.template_id)?;
+        }
         self.amend_metric(&mut db, caller, &old, patch).await?;
         let row = db.metric(id).await?;
         db.commit().await?;
@@ -129,6 +158,7 @@ impl Library {
         for id in ids {
             if !done.contains(id) {
                 let old = db.metric(*id).await?;
+                self.check_models(&apply_patch(&old.doc, patch)?, Some(&old.doc))?;
                 self.amend_metric(&mut db, caller, &old, patch).await?;
                 done.push(*id);
             }
@@ -164,7 +194,7 @@ impl Library {
         mut spec: CustomMetricSpec,
     ) -> Result<Row<CustomMetricSpec>> {
         check_metric(db, &mut spec, None).await?;
-        let id = db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let id = db.insert(&spec, self.clock.now_ms(), Some(caller.author())).await?;
         db.link_metric(id, &spec.agent_ids).await?;
         db.metric(id).await
     }
@@ -181,10 +211,36 @@ impl Library {
         check_metric(db, &mut spec, Some(old.id)).await?;
         let changed = spec != old.doc;
         if changed {
-            db.update(old.id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+            db.update(old.id, &spec, self.clock.now_ms(), Some(caller.author())).await?;
             db.link_metric(old.id, &spec.agent_ids).await?;
         }
         Ok(changed)
+    }
+
+    /// Returns the models that metrics may choose, the default of each kind first.
+    pub fn models(&self) -> Vec<ModelRecord> {
+        self.settings.models.to_vec()
+    }
+
+    /// Checks that the models that a metric names are there. One that was stored before keeps its name, and so does one
+    /// of a bundle, which another installation may have written.
+    ///
+    /// # Errors
+    /// A name that is unknown.
+    fn check_models(&self, spec: &CustomMetricSpec, old: Option<&CustomMetricSpec>) -> Result<()> {
+        let chosen = |spec: &CustomMetricSpec| {
+            [(ModelKind::Language, spec.model.clone()), (ModelKind::Audio, spec.audio_model.clone())]
+        };
+        let kept = old.map(chosen).into_iter().flatten().collect::<Vec<_>>();
+        for wanted in chosen(spec) {
+            let (kind, Some(name)) = &wanted else { continue };
+            let names = |model: &ModelRecord| model.name == *name || (model.is_default && model.model == *name);
+            let is_known = self.settings.models.iter().any(|model| model.kind == *kind && names(model));
+            if !is_known && !kept.contains(&wanted) {
+                return Err(Error::Refused(format!("Unknown model '{name}'")));
+            }
+        }
+        Ok(())
     }
 
     async fn remove_metrics(&self, db: &mut Session, caller: &Caller, ids: &[Uuid]) -> Result<Vec<Uuid>> {
@@ -198,6 +254,38 @@ impl Library {
             .await?;
         Ok(gone)
     }
+}
+
+/// True if a metric is of a category; `None`: of any.
+fn is_of(metric: &CustomMetricSpec, category: Option<&str>) -> bool {
+    category.is_none_or(|category| metric.category.as_deref() == Some(category))
+}
+
+/// Returns a new metric with the fields of its template.
+///
+/// # Errors
+/// A template that is unknown.
+fn fill_from_template(new: NewMetric) -> Result<CustomMetricSpec> {
+    let template = check_template(new.template_id())?;
+    new.over(template).map_err(Error::internal)
+}
+
+/// Returns the fields of a metric in a bundle, with those of the template that it names.
+///
+/// # Errors
+/// A template that is unknown.
+pub(crate) fn fill_entity(given: &Object) -> Result<Object> {
+    let id = given.get("template_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
+    Ok(check_template(id)?.map_or_else(|| given.clone(), |template| fill_fields(given, template)))
+}
+
+/// Returns the fields of the template that a metric names.
+///
+/// # Errors
+/// There is none of this id. Metrics that name such a one from before keep it.
+fn check_template(id: Option<Uuid>) -> Result<Option<&'static Object>> {
+    let Some(id) = id else { return Ok(None) };
+    metric_template(id).map(Some).ok_or_else(|| Error::Refused(format!("Unknown template '{id}'")))
 }
 
 /// Checks every rule on a metric's fields; the twins become one.
@@ -298,8 +386,8 @@ fn record_of(caller: &Caller, row: Row<CustomMetricSpec>, hears: bool) -> Custom
         workspace_id: caller.organization.clone(),
         created_at: Timestamp(row.created_ms),
         updated_at: Timestamp(row.updated_ms),
-        created_by: None,
-        updated_by: None,
+        created_by: row.created_by,
+        updated_by: row.updated_by,
     }
 }
 

@@ -78,7 +78,7 @@ const KOREAN: Names = (
 );
 
 /// Returns a name, drawn from `seed`. Without a gender, that is drawn too.
-pub fn draw(seed: Seed, language: Language, gender: Option<Gender>) -> String {
+pub(crate) fn draw(seed: Seed, language: Language, gender: Option<Gender>) -> String {
     let (female, male, family) = match language {
         Language::En | Language::Ad => ENGLISH,
         Language::Es => SPANISH,

@@ -1,5 +1,7 @@
 //! Background noises that users upload: files that were decoded once before they are kept.
 
+use std::io::ErrorKind;
+
 use ringer_base::error::{Error, Result};
 use ringer_base::guard::ip_allowed;
 use ringer_base::{clock, fetch};
@@ -11,13 +13,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::limits::check_upload;
 use super::{Library, field_rules};
 use crate::Caller;
 
 /// Shortest noise: a second at the decoder's rate.
 const MIN_SAMPLES: usize = 16_000;
 /// Folder of the files within the data folder.
-pub const FOLDER: &str = "noises";
+pub(crate) const FOLDER: &str = "noises";
 
 /// Source of a new background noise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +52,9 @@ impl Library {
             NoiseSource::File(bytes) => bytes,
             NoiseSource::Existing(place) => self.existing(caller, &place).await?,
         };
+        let mut db = self.store.org(&caller.organization).read().await?;
+        check_upload(&self.settings, &mut db, bytes.len() as u64).await?;
+        drop(db);
         if bytes.len() > fetch::MAX_BYTES {
             return Err(Error::Refused(format!("Audio file is larger than {} MiB", fetch::MAX_BYTES >> 20)));
         }
@@ -62,7 +68,7 @@ impl Library {
             return Err(Error::Refused("Audio file must be at least 1 second long".into()));
         }
         let mut db = self.store.org(&caller.organization).write().await?;
-        let id: Uuid = db.insert(&NoiseDoc { name }, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let id: Uuid = db.insert(&NoiseDoc { name }, self.clock.now_ms(), Some(caller.author())).await?;
         self.write_noise(id, &bytes).await?;
         let row = db.get(id).await?;
         db.answer(record_of(caller, row, 0)).await
@@ -81,7 +87,7 @@ impl Library {
     pub async fn rename_background_noise(&self, caller: &Caller, id: Uuid, name: String) -> Result<NoiseRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<NoiseDoc>(id).await?;
-        db.update(id, &NoiseDoc { name }, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(id, &NoiseDoc { name }, self.clock.now_ms(), Some(caller.author())).await?;
         let count = db.noise_uses().await?.get(&id.to_string()).copied().unwrap_or(0);
         let row = db.get(id).await?;
         db.commit().await?;
@@ -117,7 +123,10 @@ impl Library {
         let id = place.strip_prefix(FOLDER).map_or(place, |rest| rest.trim_start_matches('/'));
         let id = Uuid::parse_str(id).map_err(|_| missing())?;
         self.store.org(&caller.organization).read().await?.get::<NoiseDoc>(id).await?;
-        tokio::fs::read(self.settings.noise_file(id)).await.map_err(|_| missing())
+        tokio::fs::read(self.settings.noise_file(id)).await.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => missing(),
+            _ => Error::internal(error),
+        })
     }
 
     /// Writes a file that is whole before it has its name.
@@ -137,7 +146,7 @@ fn record_of(caller: &Caller, row: Row<NoiseDoc>, usage_count: i64) -> NoiseReco
         name: row.doc.name,
         storage_path: format!("{FOLDER}/{}", row.id),
         created_at: Timestamp(row.created_ms),
-        created_by: None,
+        created_by: row.created_by,
         usage_count,
     }
 }

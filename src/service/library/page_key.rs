@@ -9,7 +9,6 @@ use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use super::Library;
-use crate::Caller;
 
 /// Time in which a start token is good.
 const GOOD_MS: i64 = 10 * 60 * 1000;
@@ -43,7 +42,7 @@ impl Library {
         (door, token)
     }
 
-    /// Changes a start token for a key of scope write, once.
+    /// Changes a start token for a key of scope admin, once: who reads the terminal runs the engine.
     ///
     /// # Errors
     /// [`Error::Forbidden`] for a wrong, a used or an old token.
@@ -56,7 +55,7 @@ impl Library {
         // Where engines share the database, the name tells the others when its engine is gone.
         let engine = if self.store.is_shared() { format!(" {}", self.store.engine().await?) } else { String::new() };
         let name = format!("{NAMED}{}{engine}", Timestamp(now_ms));
-        let key = self.create_key_in(&door.organization, Scope::Write, &name).await?;
+        let key = self.create_key_in(&door.organization, Scope::Admin, &name).await?;
         let organization = self.create_organization(&door.organization).await?;
         *door.made.lock() = Some((organization, key.id));
         Ok(key)
@@ -69,8 +68,9 @@ impl Library {
     pub async fn close_page(&self, door: &PageDoor) -> Result<()> {
         let made = door.made.lock().take();
         let Some((organization, key_id)) = made else { return Ok(()) };
-        let caller = Caller { organization, key_id: Uuid::nil(), scope: Scope::Admin };
-        self.revoke_key(&caller, &key_id.to_string()).await
+        let mut db = self.store.org(&organization).write().await?;
+        db.revoke_key(key_id).await?;
+        db.commit().await
     }
 
     /// Revokes the keys of pages that engines have left which were killed.
@@ -91,7 +91,7 @@ impl Library {
 }
 
 /// Returns the engine that a page's key belongs to, from its name; `None`: it is no such key.
-fn engine_of(name: &str) -> Option<&str> {
+pub(super) fn engine_of(name: &str) -> Option<&str> {
     let (at, engine) = name.strip_prefix(NAMED).map(|rest| rest.split_once(' ').unwrap_or((rest, "")))?;
     Timestamp::parse(at).map(|_| engine)
 }

@@ -1,16 +1,17 @@
 //! Phone numbers: registered, taken from the configured pool, given back.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use ringer_base::config::Trunk;
+use ringer_base::config::carrier;
 use ringer_base::error::{Error, Result};
 use ringer_model::digital_human::DigitalHumanSpec;
 use ringer_model::phone_number::{AddNumberSpec, NumberDoc, NumberRecord};
 use ringer_model::time::Timestamp;
-use ringer_store::{Row, Session};
+use ringer_store::{Row, Session, TrunkNumber};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::limits::limits_in_force;
 use super::{Library, field_rules};
 use crate::Caller;
 
@@ -30,6 +31,10 @@ pub struct NumberAdded {
     pub purchase_date: Option<String>,
     /// Price a month in the smallest unit of the currency; null when it is not known.
     pub price: Option<i64>,
+    /// Trunk in the settings that carries the number; null: none does.
+    pub trunk: Option<String>,
+    /// Uses that the number does not have, and the reason; empty when a trunk carries it.
+    pub warnings: Vec<String>,
 }
 
 /// Response to giving a number back.
@@ -50,25 +55,68 @@ impl Library {
         let shown = |row: Row<NumberDoc>| NumberRecord {
             id: row.id,
             created_at: Timestamp(row.created_ms),
-            phone_number: row.doc.phone_number,
             purchase_date: row.doc.purchase_date,
             price: row.doc.price,
             organization_id: caller.organization.clone(),
+            trunk: self.carrier_of(&row.doc.phone_number),
+            phone_number: row.doc.phone_number,
         };
-        let of_trunks: Vec<String> = self.settings.trunks.values().flat_map(|trunk| trunk.numbers.clone()).collect();
+        let of_trunks = self.listed_numbers();
         let mut taken = HashSet::new();
         for numbers in of_trunks.chunks(AT_ONCE) {
             taken.extend(db.numbers_taken(numbers).await?);
         }
-        let free = of_trunks.into_iter().filter(|number| !taken.contains(number));
-        let configured = free.map(|number| record_of_trunk(number, &caller.organization));
+        drop(db);
+        let free: Vec<String> = of_trunks.into_iter().filter(|number| !taken.contains(number)).collect();
+        let seen = self.seen_numbers(&free).await?;
+        let configured = free.into_iter().filter_map(|number| {
+            let TrunkNumber { id, created_ms } = *seen.get(&number)?;
+            Some(NumberRecord {
+                id,
+                created_at: Timestamp(created_ms),
+                purchase_date: None,
+                price: None,
+                organization_id: caller.organization.clone(),
+                trunk: self.carrier_of(&number),
+                phone_number: number,
+            })
+        });
         Ok(rows.into_iter().map(shown).chain(configured).collect())
     }
 
-    /// Returns the trunk whose settings have a number.
-    fn trunk_of(&self, number: &str) -> Option<&str> {
-        let owns = |trunk: &Trunk| trunk.numbers.iter().any(|own| own == number);
-        self.settings.trunks.iter().find(|(_, trunk)| owns(trunk)).map(|(name, _)| name.as_str())
+    /// Notes the numbers of the trunks in the settings, with the time, as far as they were never seen.
+    pub async fn note_trunk_numbers(&self) -> Result<()> {
+        self.seen_numbers(&self.listed_numbers()).await.map(drop)
+    }
+
+    /// Returns when these numbers of trunks were first seen; those that never were are noted now.
+    async fn seen_numbers(&self, numbers: &[String]) -> Result<HashMap<String, TrunkNumber>> {
+        let seen = self.store.org("").read().await?.trunk_numbers(numbers).await?;
+        let missing: Vec<String> = numbers.iter().filter(|number| !seen.contains_key(*number)).cloned().collect();
+        if missing.is_empty() {
+            return Ok(seen);
+        }
+        let mut db = self.store.org("").write().await?;
+        db.note_trunk_numbers(&missing, self.clock.now_ms()).await?;
+        let seen = db.trunk_numbers(numbers).await?;
+        db.commit().await?;
+        Ok(seen)
+    }
+
+    /// Returns the numbers that the trunks of the settings list.
+    fn listed_numbers(&self) -> Vec<String> {
+        self.settings.trunks.values().flat_map(|trunk| trunk.numbers.clone()).collect()
+    }
+
+    /// Returns the name of the trunk that carries a number.
+    fn carrier_of(&self, number: &str) -> Option<String> {
+        carrier(&self.settings.trunks, number).map(|(name, _)| name.to_owned())
+    }
+
+    /// Returns the setting by which a trunk carries a number.
+    fn setting_of(&self, number: &str) -> Option<String> {
+        let (name, trunk) = carrier(&self.settings.trunks, number)?;
+        Some(format!("sip.trunks.{name}.{}", if trunk.lists(number) { "numbers" } else { "carries" }))
     }
 
     /// Registers the given number, or takes a free one of the pool.
@@ -76,15 +124,20 @@ impl Library {
         field_rules::phone("phone_number", &mut spec.phone_number)?;
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
+        if let Some(most) = limits_in_force(&self.settings, &mut db).await?.phone_numbers
+            && db.all::<NumberDoc>().await?.len() >= most as usize
+        {
+            return Err(Error::Conflict(format!("The workspace's limit of {most} phone numbers is reached")));
+        }
         let (phone_number, bought) = match spec.phone_number {
             Some(number) => {
                 if !db.numbers_taken(std::slice::from_ref(&number)).await?.is_empty() {
                     return Err(Error::Conflict("Phone number is already registered".into()));
                 }
-                if let Some(trunk) = self.trunk_of(&number).filter(|_| !caller.is_admin()) {
+                if let Some(setting) = self.setting_of(&number).filter(|_| !caller.is_admin()) {
                     // Nobody else can call from it then.
                     return Err(Error::Forbidden(format!(
-                        "A number of sip.trunks.{trunk}.numbers is registered with a key of scope admin"
+                        "A number of {setting} is registered with a key of scope admin"
                     )));
                 }
                 if is_elsewhere(&mut db, &number).await? {
@@ -110,10 +163,13 @@ impl Library {
         };
         let (purchase_date, price) = bought.unzip();
         let doc = NumberDoc { phone_number, carrier_sid: String::new(), purchase_date, price };
-        db.insert(&doc, now, Some(caller.key_id)).await?;
+        db.insert(&doc, now, Some(caller.author())).await?;
         let NumberDoc { phone_number, carrier_sid, purchase_date, price } = doc;
         let organization_id = caller.organization.clone();
-        db.answer(NumberAdded { phone_number, carrier_sid, organization_id, purchase_date, price }).await
+        let trunk = self.carrier_of(&phone_number);
+        let warnings = trunk.is_none().then(|| warn_of_no_trunk(&phone_number)).into_iter().collect();
+        let added = NumberAdded { phone_number, carrier_sid, organization_id, purchase_date, price, trunk, warnings };
+        db.answer(added).await
     }
 
     /// Gives a number back that no Digital Human has.
@@ -124,9 +180,11 @@ impl Library {
         let mut db = self.store.org(&caller.organization).write().await?;
         let rows = db.by::<NumberDoc>("number", number.as_str()).await?;
         let Some(row) = rows.into_iter().next() else {
-            return Err(match self.trunk_of(&number) {
-                Some(trunk) => Error::Conflict(format!("Phone number is set up in sip.trunks.{trunk}.numbers")),
-                None => Error::NotFound("Phone number"),
+            return Err(match carrier(&self.settings.trunks, &number) {
+                Some((name, trunk)) if trunk.lists(&number) => {
+                    Error::Conflict(format!("Phone number is set up in sip.trunks.{name}.numbers"))
+                }
+                _ => Error::NotFound("Phone number"),
             });
         };
         let has = |spec: &DigitalHumanSpec| {
@@ -148,17 +206,12 @@ async fn is_elsewhere(db: &mut Session, number: &str) -> Result<bool> {
     Ok(is_listening || db.has_foreign_human(number).await?)
 }
 
-/// Returns the record of a number of a trunk. It has no row: its id is that of no row, and the same at every start.
-fn record_of_trunk(phone_number: String, organization: &str) -> NumberRecord {
-    let digits: i64 = phone_number[1..].parse().unwrap_or(0);
-    NumberRecord {
-        id: -digits,
-        created_at: Timestamp(0),
-        phone_number,
-        purchase_date: None,
-        price: None,
-        organization_id: organization.to_owned(),
-    }
+/// Returns the warning about a number that no trunk carries.
+fn warn_of_no_trunk(number: &str) -> String {
+    format!(
+        "No trunk carries {number}: calls cannot be made from it, and none comes in to it by a trunk. A trunk carries the numbers \
+         of sip.trunks.NAME.numbers, and those that begin as sip.trunks.NAME.carries"
+    )
 }
 
 /// True if a number has an area code after its country code of 1 to 3 digits (ITU-T E.164 6.2.1).

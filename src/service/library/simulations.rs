@@ -4,6 +4,7 @@ use ringer_base::error::{Error, Result};
 use ringer_model::Object;
 use ringer_model::agent::AgentDoc;
 use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::run::RunDoc;
 use ringer_model::simulation::{
     DigitalHumansSettings, SimulationRecord, SimulationSpec, SimulationSummary, SimulationType,
 };
@@ -74,7 +75,7 @@ impl Library {
     ) -> Result<i64> {
         check_simulation(db, &mut spec, None).await?;
         check_settings(&mut spec.digital_humans_settings)?;
-        db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await
+        db.insert(&spec, self.clock.now_ms(), Some(caller.author())).await
     }
 
     /// Returns one simulation of the caller's organization.
@@ -128,7 +129,7 @@ impl Library {
         }
         let differs = spec != stored.doc;
         if differs {
-            db.update(stored.id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+            db.update(stored.id, &spec, self.clock.now_ms(), Some(caller.author())).await?;
         }
         Ok(differs)
     }
@@ -263,6 +264,13 @@ async fn check_simulation(
         version_of(db, agent_id, version).await?;
     }
     check_selected(db, spec.selected_custom_metrics.as_deref()).await?;
+    let baseline = |spec: &SimulationSpec| spec.baseline_run_id;
+    if let Some(run_id) = spec.baseline_run_id.filter(|run| stored.and_then(|row| baseline(&row.doc)) != Some(*run)) {
+        let run = db.get::<RunDoc>(run_id).await?;
+        if stored.map(|row| row.id) != Some(run.doc.simulation_id) {
+            return Err(Error::Refused("baseline_run_id must be a run of this simulation".into()));
+        }
+    }
     let this = stored.map(|stored| stored.id);
     if let Some(code) = spec.svc_as_code_id
         && db.by::<SimulationSpec>("code_id", code).await?.iter().any(|row| Some(row.id) != this)
@@ -312,8 +320,8 @@ fn record_of(row: Row<SimulationSpec>) -> SimulationRecord {
         always_on: spec.always_on,
         created_at: Timestamp(row.created_ms),
         updated_at: Timestamp(row.updated_ms),
-        created_by: None,
-        updated_by: None,
+        created_by: row.created_by,
+        updated_by: row.updated_by,
     }
 }
 

@@ -142,7 +142,7 @@ impl Library {
         let others = versions_of(&mut db, agent_id).await?.into_iter().filter(|row| row.id != version.id).collect();
         self.attach(&mut db, caller, agent_id, others, &labels, spec.override_label).await?;
         put_on(&mut version.doc, &labels);
-        db.update(version.id, &version.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(version.id, &version.doc, self.clock.now_ms(), Some(caller.author())).await?;
         db.commit().await?;
         Ok(VersionLabels { labels: version.doc.labels })
     }
@@ -164,7 +164,7 @@ impl Library {
             return Err(production_stays());
         }
         version.doc.labels.retain(|label| !goes(label));
-        db.update(version.id, &version.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(version.id, &version.doc, self.clock.now_ms(), Some(caller.author())).await?;
         db.commit().await?;
         Ok(VersionLabels { labels: version.doc.labels })
     }
@@ -188,9 +188,14 @@ impl Library {
         let others = versions_of(&mut db, agent_id).await?.into_iter().filter(|row| row.id != version.id).collect();
         self.attach(&mut db, caller, agent_id, others, &labels, true).await?;
         put_on(&mut version.doc, &labels);
-        db.update(version.id, &version.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(version.id, &version.doc, self.clock.now_ms(), Some(caller.author())).await?;
         db.commit().await?;
         Ok(record_of(version))
+    }
+
+    /// Returns the text of an agent's latest version.
+    pub(crate) async fn latest_prompt(&self, db: &mut Session, agent_id: i64) -> Result<String> {
+        latest(&versions_of(db, agent_id).await?).map(|row| row.doc.prompt_text.clone())
     }
 
     /// Inserts the next version of an agent that has one. The agent is held.
@@ -204,21 +209,22 @@ impl Library {
         let now = self.clock.now_ms();
         let versions = versions_of(db, agent_id).await?;
         let newest = latest(&versions)?.doc.clone();
+        let deleted = db.get::<AgentDoc>(agent_id).await?.doc.deleted_version;
         self.attach(db, caller, agent_id, versions, &draft.labels, draft.take_labels).await?;
         for mut old in versions_of(db, agent_id).await?.into_iter().filter(|row| row.doc.holds(LATEST)) {
             old.doc.labels.retain(|label| label != LATEST);
-            db.update(old.id, &old.doc, now, Some(caller.key_id)).await?;
+            db.update(old.id, &old.doc, now, Some(caller.author())).await?;
         }
         let mut doc = VersionDoc {
             agent_id,
-            version: newest.version + 1,
+            version: newest.version.max(deleted) + 1,
             prompt_text: draft.prompt_text.unwrap_or(newest.prompt_text),
             commit_message: draft.commit_message,
             labels: vec![LATEST.into()],
             metadata: draft.metadata,
         };
         put_on(&mut doc, &draft.labels);
-        let id = db.insert(&doc, now, Some(caller.key_id)).await?;
+        let id = db.insert(&doc, now, Some(caller.author())).await?;
         db.get(id).await
     }
 
@@ -240,7 +246,7 @@ impl Library {
         put_on(&mut first.doc, labels);
         let changed = first.doc.labels != old;
         if changed {
-            db.update(first.id, &first.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            db.update(first.id, &first.doc, self.clock.now_ms(), Some(caller.author())).await?;
         }
         Ok(changed)
     }
@@ -261,7 +267,7 @@ impl Library {
             let shared = other.doc.labels.iter().any(wanted);
             if shared && take {
                 other.doc.labels.retain(|label| !wanted(label));
-                db.update(other.id, &other.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+                db.update(other.id, &other.doc, self.clock.now_ms(), Some(caller.author())).await?;
             } else if shared && other.doc.holds(PRODUCTION) && wanted(&PRODUCTION.to_owned()) {
                 let number = other.doc.version;
                 return Err(Error::Refused(format!(
@@ -287,8 +293,8 @@ impl Library {
         }
         for label in labels {
             if !known.contains(&label.0) {
-                let doc = LabelDoc { agent_id, label_text: label.0.clone() };
-                db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+                let doc = LabelDoc { agent_id, label_text: label.0.clone(), color: None };
+                db.insert(&doc, self.clock.now_ms(), Some(caller.author())).await?;
                 known.push(label.0.clone());
             }
         }
@@ -311,13 +317,17 @@ impl Library {
         };
         if version.doc.holds(LATEST) {
             put_on_latest(&mut highest.doc);
-            db.update(highest.id, &highest.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            db.update(highest.id, &highest.doc, self.clock.now_ms(), Some(caller.author())).await?;
+            // Calls that are judged by the number of a version never find another one under it.
+            let mut agent = db.get::<AgentDoc>(version.doc.agent_id).await?;
+            agent.doc.deleted_version = agent.doc.deleted_version.max(version.doc.version);
+            db.update(agent.id, &agent.doc, agent.updated_ms, agent.updated_by).await?;
         }
         let latest_version = latest(&rest)?.doc.version;
         for mut simulation in db.by::<SimulationSpec>("agent_id", version.doc.agent_id).await? {
             if simulation.doc.agent_version_id == Some(version.id) {
                 simulation.doc.agent_version_id = None;
-                db.update(simulation.id, &simulation.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+                db.update(simulation.id, &simulation.doc, self.clock.now_ms(), Some(caller.author())).await?;
             }
         }
         db.delete::<VersionDoc>(version.id).await?;

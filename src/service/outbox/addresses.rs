@@ -14,7 +14,7 @@ pub(crate) fn number<'a>(
     step: Option<&'a JourneyStep>,
 ) -> Option<&'a str> {
     if agent.is_sms() {
-        return human.text_number();
+        return human.text_number(step);
     }
     let of_step = step.and_then(|step| step.phone_number.as_deref());
     of_step.or(human.phone_number.as_deref()).filter(|_| !agent.is_written())

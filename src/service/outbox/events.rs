@@ -111,7 +111,6 @@ async fn awaited_humans(
     agent: &AgentSpec,
     at: Option<SocketAddr>,
 ) -> Result<Vec<AwaitedHuman>> {
-    let at = at.filter(|_| agent.is_over_sip());
     let mut humans: Vec<AwaitedHuman> = Vec::new();
     let results = db.results_of_run(run_id).await?;
     // A journey listens on the number of the step that has come.
@@ -127,9 +126,10 @@ async fn awaited_humans(
             continue;
         }
         let spec = db.find::<DigitalHumanSpec>(id).await?.map(|row| row.doc).unwrap_or_default();
-        let step = awaited_step(id);
-        let step = spec.journey_steps.iter().flatten().find(|known| Some(known.step) == step);
-        let phone_number = number(agent, &spec, step).unwrap_or_default().to_owned();
+        let step = spec.step(awaited_step(id));
+        let met = agent.met_in(step);
+        let at = at.filter(|_| met.calls_by_sip());
+        let phone_number = number(&met, &spec, step).unwrap_or_default().to_owned();
         let sip_uri = address_uri(&address_user(db.organization(), id, &spec, run_id), at);
         humans.push(AwaitedHuman {
             id,

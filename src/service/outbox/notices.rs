@@ -55,6 +55,11 @@ impl Outbox {
         self.notify(db, &channels, &notice).await
     }
 
+    /// Tells those who are to know of an agent: `emails` and `webhook_url` of its `simulation_notifications`.
+    pub(crate) async fn notify_of_agent(&self, db: &mut Session, agent: &AgentSpec, notice: &Notice) -> Result<()> {
+        self.notify(db, &run_channels(agent), notice).await
+    }
+
     /// Tells those who look after the organization by mail, where the settings say who that is and how mail goes out.
     pub(crate) async fn notify_admins(&self, db: &mut Session, notice: &Notice) -> Result<()> {
         let settings = &self.settings.notify;

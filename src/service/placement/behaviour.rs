@@ -14,8 +14,8 @@ use ringer_model::error_code::ErrorCode;
 use ringer_model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
 use serde_json::{Value, json};
 
-use super::steps::keys;
-use super::{Cast, Obstacle, Placer, Settings, ms};
+use super::steps::digits_of;
+use super::{CallRows, Obstacle, PlacementSettings, Settings, ms};
 
 /// Returns who speaks first, and the words. `opens`: the Digital Human speaks first unless configured otherwise.
 pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Facts<'_>, behaviour: &Behaviour) -> Opening {
@@ -89,20 +89,20 @@ pub(super) fn probes(human: &DigitalHumanSpec) -> ProbeRates {
 
 /// Returns the scripted answers; recordings are fetched first.
 pub(super) async fn script(
-    cast: &Cast,
+    rows: &CallRows,
     traits: &Facts<'_>,
-    placer: &Placer,
+    terms: &PlacementSettings,
     settings: &Settings,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<ScriptRule>, Obstacle> {
     let mut rules = Vec::new();
-    for (index, rule) in cast.human.scripted_responses.iter().enumerate() {
+    for (index, rule) in rows.human.scripted_responses.iter().enumerate() {
         let response = match response(rule, traits) {
             Some(response) => response,
             None => {
                 let url = rule.scripted_response_audio_snippet_url.as_deref().unwrap_or_default();
                 let place = format!("scripted_responses[{index}]");
-                recording(url, &place, cast, placer, settings, warnings).await?
+                recording(url, &place, rows, terms, settings, warnings).await?
             }
         };
         rules.push(rule_of(index, rule, response, traits));
@@ -128,29 +128,29 @@ pub(super) fn response(rule: &ScriptedResponse, traits: &Facts<'_>) -> Option<Re
             let then = words().filter(|words| !words.trim().is_empty());
             Response::Silence { duration_ms: rule.silence_duration.map(ms), then }
         }
-        ResponseType::Dtmf => Response::Dtmf(keys(&words().unwrap_or_default())),
+        ResponseType::Dtmf => Response::Dtmf(digits_of(&words().unwrap_or_default())),
         ResponseType::Audio => return None,
     })
 }
 
 /// Returns the background noise, when there is any; its loop may have to be made, or fetched, first.
 pub(super) async fn noise(
-    cast: &Cast,
-    placer: &Placer,
+    rows: &CallRows,
+    terms: &PlacementSettings,
     settings: &Settings,
     warnings: &mut Vec<String>,
 ) -> Result<Option<NoiseSpec>, Obstacle> {
-    let (human, seed) = (&cast.human, cast.seed);
-    let snr_db = placer.behaviour.noise_snr_db(human.background_noise_volume);
-    let noises = placer.noises.clone();
+    let (human, seed) = (&rows.human, rows.seed);
+    let snr_db = terms.behaviour.noise_snr_db(human.background_noise_volume);
+    let noises = terms.noises.clone();
     let bed = if human.background_noise == BackgroundNoise::Custom {
         let url = human.custom_background_noise_url.as_deref().unwrap_or_default();
-        let sound = placer.sounds.get(cast.run_id, url, settings).await;
+        let sound = terms.sounds.get(rows.run_id, url, settings).await;
         let sound = sound.map_err(|failure| Obstacle::new(ErrorCode::CustomNoiseFailed, failure.message))?;
         warnings.extend(sound.unread.iter().map(|unread| format!("background_noise: {unread}")));
         tokio::task::spawn_blocking(move || noises.custom(&sound.pcm, snr_db, &mut seed.stream("noise"))).await
     } else if let Some(kind) = Kind::from_name(human.background_noise.as_str()) {
-        let language = cast.language();
+        let language = rows.language();
         let spoken = move || noises.with_voices(kind, &language, snr_db, &mut seed.stream("noise"));
         tokio::task::spawn_blocking(spoken).await.map(|(bed, warning)| {
             warnings.extend(warning);
@@ -166,12 +166,12 @@ pub(super) async fn noise(
 async fn recording(
     url: &str,
     place: &str,
-    cast: &Cast,
-    placer: &Placer,
+    rows: &CallRows,
+    terms: &PlacementSettings,
     settings: &Settings,
     warnings: &mut Vec<String>,
 ) -> Result<Response, Obstacle> {
-    let sound = placer.sounds.get(cast.run_id, url, settings).await;
+    let sound = terms.sounds.get(rows.run_id, url, settings).await;
     let sound = sound.map_err(|failure| Obstacle::new(ErrorCode::CustomNoiseFailed, failure.message))?;
     warnings.extend(sound.unread.iter().map(|unread| format!("{place}: {unread}")));
     let levelled = tokio::task::spawn_blocking(move || {
@@ -191,7 +191,7 @@ mod tests {
     use ringer_media::level::{active_level_dbov, rms_dbov};
     use ringer_provider::testing::ScriptedModel;
 
-    use super::super::tests::{cast, placer};
+    use super::super::tests::{placement_settings, rows_of};
     use super::*;
 
     fn human(body: Value) -> DigitalHumanSpec {
@@ -266,12 +266,12 @@ mod tests {
         for (model, expect, meaning_ms) in
             [(None, &["contextual_interruptions_need_language_model"][..], None), (Some(model), &[][..], Some(1500))]
         {
-            let placer = Placer { model, ..placer() };
-            let placed = cast(agent(), asked.clone(), json!({})).place(&placer, &Settings::new("unused")).await;
-            let placed = placed.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
-            assert_eq!(placed.warnings, expect);
-            assert_eq!(placed.placement.spec.meaning_ms, meaning_ms, "who tells meanings");
-            assert_eq!(placed.notes["channel_layout"], json!({"0": "digital_human", "1": "agent"}));
+            let terms = PlacementSettings { model, ..placement_settings() };
+            let prepared = rows_of(agent(), asked.clone(), json!({})).place(&terms, &Settings::new("unused")).await;
+            let prepared = prepared.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
+            assert_eq!(prepared.warnings, expect);
+            assert_eq!(prepared.placement.spec.meaning_ms, meaning_ms, "who tells meanings");
+            assert_eq!(prepared.notes["channel_layout"], json!({"0": "digital_human", "1": "agent"}));
         }
     }
 
@@ -279,20 +279,22 @@ mod tests {
     async fn the_first_call_with_a_noise_is_told_that_its_voices_say_no_words() {
         let agent = || json!({"sip_uri": "sip:bob@127.0.0.1:5080"});
         let human = json!({"background_noise": "talking", "language": "de"});
-        let (placer, settings) = (placer(), Settings::new("unused"));
-        let place = || cast(agent(), human.clone(), json!({})).place(&placer, &settings);
+        let (terms, settings) = (placement_settings(), Settings::new("unused"));
+        let place = || rows_of(agent(), human.clone(), json!({})).place(&terms, &settings);
         let first = place().await.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
         assert!(matches!(&first.warnings[..], [one] if one.starts_with("background_noise: ")), "{:?}", first.warnings);
-        placer.noises.prepare(Kind::Talking, "de", &*placer.synthesizer).await.expect("it hums");
+        terms.noises.prepare(Kind::Talking, "de", &*terms.synthesizer).await.expect("it hums");
         let later = place().await.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
         assert_eq!(later.warnings, [""; 0]);
-        let [first, later] = [first, later].map(|placed| placed.placement.spec.noise.expect("there is noise").loop_pcm);
+        let [first, later] =
+            [first, later].map(|prepared| prepared.placement.spec.noise.expect("there is noise").loop_pcm);
         assert_ne!(first, later, "an imitation, then words");
     }
 
     #[tokio::test]
     async fn a_digital_human_probes_as_often_as_it_says() {
-        let (placer, settings) = (placer(), Settings { allow_private_agents: true, ..Settings::new("/tmp") });
+        let (terms, settings) =
+            (placement_settings(), Settings { allow_private_agents: true, ..Settings::new("/tmp") });
         let asked =
             json!({"backchannel_per_minute": 20.0, "vocal_tic_per_minute": 2.5, "non_directed_per_minute": 0.5});
         let rates = |backchannel_per_minute, vocal_tic_per_minute, non_directed_per_minute| ProbeRates {
@@ -306,13 +308,13 @@ mod tests {
             (asked.clone(), rates(20.0, 2.5, 0.5)),
         ] {
             let agent = json!({"sip_uri": "sip:bob@127.0.0.1:5080"});
-            let cast = cast(agent, json!({"duplex": duplex, "language": "de"}), json!({}));
-            let placed = cast.place(&placer, &settings).await;
-            let placed = placed.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
-            assert_eq!(placed.placement.spec.probes, expect, "{duplex}");
-            assert!(placed.warnings.is_empty(), "{:?}", placed.warnings);
-            assert_eq!(placed.placement.spec.phrases.backchannel[0], "Mhm.");
-            let in_force = &placed.notes["behaviour"]["duplex"];
+            let rows = rows_of(agent, json!({"duplex": duplex, "language": "de"}), json!({}));
+            let prepared = rows.place(&terms, &settings).await;
+            let prepared = prepared.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
+            assert_eq!(prepared.placement.spec.probes, expect, "{duplex}");
+            assert!(prepared.warnings.is_empty(), "{:?}", prepared.warnings);
+            assert_eq!(prepared.placement.spec.phrases.backchannel[0], "Mhm.");
+            let in_force = &prepared.notes["behaviour"]["duplex"];
             assert_eq!(
                 in_force["vocal_tic_per_minute"],
                 duplex["vocal_tic_per_minute"].as_f64().map_or(json!(null), |x| json!(x))
@@ -338,11 +340,11 @@ mod tests {
 
     #[test]
     fn a_caller_hesitates_as_the_settings_say() {
-        let mut placer = placer();
-        placer.behaviour.fluency.beginner.fillers_per_100_words = 33.0;
+        let mut terms = placement_settings();
+        terms.behaviour.fluency.beginner.fillers_per_100_words = 33.0;
         for (level, expect) in [("native", 0.0), ("intermediate", 4.0), ("beginner", 33.0)] {
-            let cast = cast(json!({}), json!({ "fluency": level }), json!({}));
-            let profile = cast.profile(&placer.behaviour, Vec::new());
+            let rows = rows_of(json!({}), json!({ "fluency": level }), json!({}));
+            let profile = rows.profile(&terms.behaviour, Vec::new());
             assert_eq!(profile.hesitation.fillers_per_100_words, expect, "{level}");
         }
     }
@@ -365,10 +367,10 @@ mod tests {
             rule("dtmf", json!("1, 2,#a"), json!(null), json!(null)),
         ]);
         let traits = [("what".to_owned(), "name".to_owned())];
-        let cast = cast(json!({}), json!({ "scripted_responses": rules }), json!({}));
-        let (placer, settings) = (placer(), Settings::new("/tmp"));
+        let rows = rows_of(json!({}), json!({ "scripted_responses": rules }), json!({}));
+        let (terms, settings) = (placement_settings(), Settings::new("/tmp"));
         let script =
-            script(&cast, &Facts::of(&traits), &placer, &settings, &mut Vec::new()).await.expect("all can be answered");
+            script(&rows, &Facts::of(&traits), &terms, &settings, &mut Vec::new()).await.expect("all can be answered");
         let Response::Audio(pcm) = script[1].response.clone() else { panic!("{:?}", script[1]) };
         let level = active_level_dbov(&pcm, RATE_HZ).expect("it sounds").level_dbov;
         assert!(pcm.len() == 32_000 && (level + 26.0).abs() < 0.3, "{} samples at {level:.2} dBov", pcm.len());
@@ -387,14 +389,14 @@ mod tests {
     #[tokio::test]
     async fn custom_noise_is_fetched_once_a_run_and_its_failures_are_told() {
         let web = web().await;
-        let (placer, settings) = (placer(), Settings::new("/tmp"));
+        let (terms, settings) = (placement_settings(), Settings::new("/tmp"));
         let with = |url: &str, run: i64| {
             let human = json!({"background_noise": "custom", "custom_background_noise_url": url});
-            Cast { run_id: run, ..cast(json!({}), human, json!({})) }
+            CallRows { run_id: run, ..rows_of(json!({}), human, json!({})) }
         };
         let mut loops = Vec::new();
         for run in [1, 1, 2] {
-            let spec = noise(&with(&web.url("/a.wav"), run), &placer, &settings, &mut Vec::new())
+            let spec = noise(&with(&web.url("/a.wav"), run), &terms, &settings, &mut Vec::new())
                 .await
                 .expect("it can be fetched");
             let spec = spec.expect("there is noise");
@@ -418,7 +420,7 @@ mod tests {
             ),
         ] {
             let obstacle =
-                noise(&with(&url, 3), &placer, settings, &mut Vec::new()).await.expect_err("there is no noise");
+                noise(&with(&url, 3), &terms, settings, &mut Vec::new()).await.expect_err("there is no noise");
             assert_eq!((obstacle.code, obstacle.message.as_str()), (ErrorCode::CustomNoiseFailed, why));
         }
         assert_eq!(web.paths().len(), 4, "what is not allowed is not asked");
@@ -427,7 +429,7 @@ mod tests {
     #[tokio::test]
     async fn a_sound_that_is_not_complete_is_heard_and_told() {
         let web = web().await;
-        let (placer, settings, url) = (placer(), Settings::new("/tmp"), web.url("/half.wav"));
+        let (terms, settings, url) = (placement_settings(), Settings::new("/tmp"), web.url("/half.wav"));
         let rule = json!({
             "match_type": "exact", "match_phrase": "x", "response_type": "audio", "occurrence_mode": "always",
             "scripted_response_audio_snippet_url": url,
@@ -435,10 +437,10 @@ mod tests {
         let human = json!({
             "background_noise": "custom", "custom_background_noise_url": url, "scripted_responses": [rule],
         });
-        let cast = cast(json!({}), human, json!({}));
+        let rows = rows_of(json!({}), human, json!({}));
         let mut warnings = Vec::new();
-        noise(&cast, &placer, &settings, &mut warnings).await.expect("it can be read").expect("there is noise");
-        script(&cast, &Facts::of(&[]), &placer, &settings, &mut warnings).await.expect("it can be read");
+        noise(&rows, &terms, &settings, &mut warnings).await.expect("it can be read").expect("there is noise");
+        script(&rows, &Facts::of(&[]), &terms, &settings, &mut warnings).await.expect("it can be read");
         let why = "1.0 s of the audio file were read, the rest was not: the file is not complete: 1.0 s that it tells of are \
                    not in it";
         assert_eq!(warnings, [format!("background_noise: {why}"), format!("scripted_responses[0]: {why}")]);
@@ -447,18 +449,18 @@ mod tests {
     #[tokio::test]
     async fn an_uploaded_noise_is_mixed_and_one_that_is_gone_is_told() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (placer, settings) = (placer(), Settings::new(folder.path()));
+        let (terms, settings) = (placement_settings(), Settings::new(folder.path()));
         let id = uuid::Uuid::from_u128(7);
         let file = settings.noise_file(id);
         std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
         let human = json!({"background_noise": "custom", "custom_background_noise_url": id.to_string()});
-        let cast = cast(json!({}), human, json!({}));
-        let obstacle = noise(&cast, &placer, &settings, &mut Vec::new()).await.expect_err("there is no file");
+        let rows = rows_of(json!({}), human, json!({}));
+        let obstacle = noise(&rows, &terms, &settings, &mut Vec::new()).await.expect_err("there is no file");
         let why = format!("There is no uploaded sound '{id}'");
         assert_eq!((obstacle.code, obstacle.message), (ErrorCode::CustomNoiseFailed, why));
         std::fs::write(&file, tone()).expect("it is written");
         let spec =
-            noise(&cast, &placer, &settings, &mut Vec::new()).await.expect("it can be read").expect("there is noise");
+            noise(&rows, &terms, &settings, &mut Vec::new()).await.expect("it can be read").expect("there is noise");
         assert_eq!(spec.loop_pcm.len(), 24_000);
         let level = 20.0 * f64::from(spec.gain_wide).log10() + rms_dbov(&spec.loop_pcm);
         assert!((level + 36.0).abs() < 0.1, "{level:.2} dBov");
@@ -475,11 +477,11 @@ mod tests {
         ]);
         let human = json!({"tag": "workflow", "enriched_playback": path,
             "traits": [{"trait_name": "name", "trait_data_type": "STRING", "value": "Ann"}]});
-        let cast = cast(json!({"sip_uri": "sip:bob@127.0.0.1:5080"}), human, json!({}));
-        let placed = cast.place(&placer(), &Settings::new("/tmp")).await;
-        let placed = placed.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
-        assert!(placed.warnings.is_empty(), "{:?}", placed.warnings);
-        let mut mind = placed.placement.mind;
+        let rows = rows_of(json!({"sip_uri": "sip:bob@127.0.0.1:5080"}), human, json!({}));
+        let prepared = rows.place(&placement_settings(), &Settings::new("/tmp")).await;
+        let prepared = prepared.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
+        assert!(prepared.warnings.is_empty(), "{:?}", prepared.warnings);
+        let mut mind = prepared.placement.mind;
         let line = |other: bool, text: &str, digits: &str| ConversationLine {
             other,
             text: text.into(),
@@ -508,8 +510,8 @@ mod tests {
     #[test]
     fn an_attacker_knows_its_techniques() {
         let plan = json!({"techniques": ["ignore_rules", "fake_id"], "max_rotations": 6});
-        let cast = cast(json!({}), json!({"role_description": "A tester.", "attack_plan": plan}), json!({}));
-        let role = cast.profile(&Behaviour::default(), Vec::new()).role_description;
+        let rows = rows_of(json!({}), json!({"role_description": "A tester.", "attack_plan": plan}), json!({}));
+        let role = rows.profile(&Behaviour::default(), Vec::new()).role_description;
         assert!(role.starts_with("A tester. Your techniques, in order: ignore rules, fake id. When one"), "{role}");
     }
 }

@@ -5,21 +5,25 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use parking_lot::Mutex;
-use ringer_base::config::DialLimits;
+use ringer_base::config::{DialLimits, carrier};
 use ringer_base::error::Result;
 use ringer_engine::{DialGate, Forwarded};
 use ringer_model::error_code::ErrorCode;
+use ringer_model::phone_number::NumberDoc;
 use ringer_model::result::ResultDoc;
 use ringer_model::simulation::SimulationSpec;
 use ringer_model::status::ResultStatus;
 use ringer_model::time::Timestamp;
 use ringer_sip::uri::{Scheme, Uri};
 use ringer_store::{DialRow, DialScope, Row, Session};
+use ringer_syntax::phone::e164;
 
 use super::Placements;
-use super::trunks::{default_name, trunk_at};
+use super::trunks::{default_name, trunk_at, why_not_added};
+use crate::NotDone;
 use crate::conversation::obstacle::Obstacle;
 use crate::conversation::user_part::{UserPart, user_part};
+use crate::library::limits::section_of;
 
 /// Time that a claim outlives the longest call that it may be of, so that the end of the call ends it.
 const GRACE_MS: i64 = 300_000;
@@ -89,20 +93,19 @@ impl Placements {
     /// returned.
     ///
     /// # Errors
-    /// The outer error is a fault of the store; the inner one says which limit refuses the number.
+    /// The limit that refuses the number, or a fault of the store.
+    #[cfg(any(test, feature = "testing"))]
     pub async fn admit_outgoing(
         &self,
         organization: &str,
         result_id: i64,
         outgoing: &Outgoing,
-    ) -> Result<Result<Option<String>, Obstacle>> {
+    ) -> Result<Option<String>, NotDone<Obstacle>> {
         let mut db = self.store.org(organization).write().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
-        let admitted = self.admit_queued(&mut db, &row, outgoing).await?;
-        if admitted.is_ok() {
-            db.commit().await?;
-        }
-        Ok(admitted)
+        let caller = self.admit_queued(&mut db, &row, outgoing).await?;
+        db.commit().await?;
+        Ok(caller)
     }
 
     /// Admits the number of a result as [`Placements::admit_outgoing`] does, within a transaction. One that refuses the
@@ -112,22 +115,30 @@ impl Placements {
         db: &mut Session,
         row: &Row<ResultDoc>,
         outgoing: &Outgoing,
-    ) -> Result<Result<Option<String>, Obstacle>> {
+    ) -> Result<Option<String>, NotDone<Obstacle>> {
         if row.doc.body.status != ResultStatus::Queued {
-            return Ok(Ok(None));
+            return Ok(None);
         }
-        let (now, Outgoing { trunk, number, rings_ms, lasts_ms, .. }) = (self.clock.now_ms(), outgoing);
-        let adds = Some((*lasts_ms, now + rings_ms + lasts_ms + GRACE_MS));
-        let caller = match self.free_caller(db, outgoing).await? {
-            Ok(caller) => caller,
-            Err(obstacle) => return Ok(Err(obstacle)),
-        };
-        let asked = Asked { result_id: row.id, trunk, number, adds };
-        if let Err(obstacle) = self.admit_number(db, &asked, &caller).await? {
-            self.note_refusal(db.organization(), &asked, &obstacle);
-            return Ok(Err(obstacle));
+        self.admit_under(db, row.id, outgoing).await
+    }
+
+    /// Admits a number under the id of a result, or one that no result has. A transaction that refuses the number is
+    /// not to be committed.
+    pub(super) async fn admit_under(
+        &self,
+        db: &mut Session,
+        trial_id: i64,
+        outgoing: &Outgoing,
+    ) -> Result<Option<String>, NotDone<Obstacle>> {
+        let Outgoing { trunk, number, rings_ms, lasts_ms, .. } = outgoing;
+        let adds = Some((*lasts_ms, self.clock.now_ms() + rings_ms + lasts_ms + GRACE_MS));
+        let caller = self.free_caller(db, outgoing).await?;
+        let asked = Asked { result_id: trial_id, trunk, number, adds };
+        if let Err(why) = self.admit_number(db, &asked, &caller).await {
+            self.note_refusal(db.organization(), &asked, &why);
+            return Err(why);
         }
-        Ok(Ok(Some(caller).filter(|caller| !caller.is_empty())))
+        Ok(Some(caller).filter(|caller| !caller.is_empty()))
     }
 
     /// Returns the gate that a call asks when the other side names another address. `None` where no trunk is set up.
@@ -144,8 +155,9 @@ impl Placements {
                     .admit_named(&organization, result_id, trunk.as_deref(), &Named { forwarded, target, found })
                     .await;
                 match admitted {
-                    Ok(admitted) => admitted.map_err(|obstacle| format!("{}: {}", obstacle.code, obstacle.message)),
-                    Err(error) => {
+                    Ok(()) => Ok(()),
+                    Err(NotDone::Reason(obstacle)) => Err(format!("{}: {}", obstacle.code, obstacle.message)),
+                    Err(NotDone::Fault(error)) => {
                         tracing::error!(%error, result_id, "failed to count a call to a number; it is not dialled");
                         Err("The number could not be counted".to_owned())
                     }
@@ -161,16 +173,16 @@ impl Placements {
         result_id: i64,
         own_trunk: Option<&str>,
         Named { forwarded, target, found }: &Named,
-    ) -> Result<Result<(), Obstacle>> {
+    ) -> Result<(), NotDone<Obstacle>> {
         let trunks = &self.settings.trunks;
         let trunk = match target.scheme {
             Scheme::Tel => own_trunk,
             Scheme::Sip | Scheme::Sips => trunk_at(trunks, &target.host, found, &self.settings.names).await,
         };
         let user = target.user.as_deref().unwrap_or_default();
-        let Some(outgoing) = trunk.and_then(|trunk| outgoing_at(trunk, user)) else { return Ok(Ok(())) };
+        let Some(outgoing) = trunk.and_then(|trunk| outgoing_at(trunk, user)) else { return Ok(()) };
         let mut db = self.store.org(organization).write().await?;
-        let Some(row) = db.find::<ResultDoc>(result_id).await? else { return Ok(Ok(())) };
+        let Some(row) = db.find::<ResultDoc>(result_id).await? else { return Ok(()) };
         let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?.doc;
         let lasts_ms = simulation.max_duration_ms().max(0);
         let (rings_ms, now) = (simulation.ringing_timeout.saturating_mul(1000).max(0), self.clock.now_ms());
@@ -178,27 +190,28 @@ impl Placements {
         let adds = (*forwarded == Forwarded::Transfer || !taken)
             .then(|| (lasts_ms, now.saturating_add(rings_ms).saturating_add(lasts_ms).saturating_add(GRACE_MS)));
         let asked = Asked { result_id, trunk: &outgoing.trunk, number: &outgoing.number, adds };
-        match self.admit_number(&mut db, &asked, "").await? {
-            Ok(()) => db.commit().await.map(Ok),
-            Err(obstacle) => {
+        match self.admit_number(&mut db, &asked, "").await {
+            Ok(()) => Ok(db.commit().await?),
+            Err(why) => {
                 drop(db);
-                self.note_refusal(organization, &asked, &obstacle);
-                Ok(Err(obstacle))
+                self.note_refusal(organization, &asked, &why);
+                Err(why)
             }
         }
     }
 
     /// Admits a number and counts it. Every number that leaves through a trunk passes here.
-    async fn admit_number(&self, db: &mut Session, asked: &Asked<'_>, caller: &str) -> Result<Result<(), Obstacle>> {
+    async fn admit_number(&self, db: &mut Session, asked: &Asked<'_>, caller: &str) -> Result<(), NotDone<Obstacle>> {
         let (now, organization) = (self.clock.now_ms(), db.organization().to_owned());
         let day = day_of(now);
         let open = DialLimits::default();
         let Some(trunk) = self.settings.trunks.get(asked.trunk) else {
             let message = format!("There is no trunk {}", asked.trunk);
-            return Ok(Err(Obstacle { code: ErrorCode::SipNotConfigured, message }));
+            return Err(Obstacle { code: ErrorCode::SipNotConfigured, message }.into());
         };
         let name = db.organization_name().await?.unwrap_or_default();
-        let (own, of_organization) = limits_of(&self.settings.dial_limits, &name, &organization).unwrap_or(("", &open));
+        let found = section_of(&self.settings, &name, &organization);
+        let (own, of_organization) = found.map_or(("", &open), |(own, limits)| (own, &limits.dial));
         let scopes = [
             (DialScope::Trunk(asked.trunk), &trunk.limits, format!("sip.trunks.{}", asked.trunk)),
             (DialScope::Organization(&organization), of_organization, format!("limits.organizations.{own}")),
@@ -206,19 +219,17 @@ impl Placements {
         for (scope, limits, section) in &scopes {
             let needs_prefix = matches!(scope, DialScope::Trunk(_));
             if let Err(why) = check_prefix(limits, asked.number, needs_prefix) {
-                return Ok(Err(Obstacle { code: ErrorCode::DialPrefixRefused, message: format!("{section}.{why}") }));
+                return Err(Obstacle { code: ErrorCode::DialPrefixRefused, message: format!("{section}.{why}") }.into());
             }
         }
         for (scope, limits, section) in &scopes {
-            if let Err(obstacle) = self.check_counts(db, *scope, limits, section, asked, &day).await? {
-                return Ok(Err(obstacle));
-            }
+            self.check_counts(db, *scope, limits, section, asked, &day).await?;
         }
         db.forget_dials(now - RATE_MS, now, &day_of(now - KEPT_DAYS * DAY_MS)).await?;
         let (reserved_ms, until_ms) = asked.adds.unwrap_or((0, now));
         let (result_id, trunk) = (asked.result_id, asked.trunk.to_owned());
         let dial = DialRow { result_id, trunk, caller: caller.to_owned(), day, reserved_ms };
-        db.put_dial(&dial, asked.adds.is_some(), now, until_ms).await.map(Ok)
+        Ok(db.put_dial(&dial, asked.adds.is_some(), now, until_ms).await?)
     }
 
     async fn check_counts(
@@ -229,9 +240,9 @@ impl Placements {
         section: &str,
         asked: &Asked<'_>,
         day: &str,
-    ) -> Result<Result<(), Obstacle>> {
+    ) -> Result<(), NotDone<Obstacle>> {
         let now = self.clock.now_ms();
-        let refused = |code, message: String| Ok(Err(Obstacle { code, message: format!("{section}.{message}") }));
+        let refused = |code, message: String| Err(Obstacle { code, message: format!("{section}.{message}") }.into());
         if let (Some(most), true) = (limits.max_calls, asked.adds.is_some()) {
             let live = db.live_dials(scope, now).await?;
             if live >= i64::from(most) {
@@ -256,46 +267,74 @@ impl Placements {
                 return refused(ErrorCode::DialMinutesRefused, message);
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Returns the number that a call is made from: one that nobody uses now, else the one that fewest calls use.
     /// Numbers that other organizations have registered are theirs.
-    async fn free_caller(&self, db: &mut Session, outgoing: &Outgoing) -> Result<Result<String, Obstacle>> {
+    async fn free_caller(&self, db: &mut Session, outgoing: &Outgoing) -> Result<String, NotDone<Obstacle>> {
         match &outgoing.caller {
-            CallerNumber::Absent => return Ok(Ok(String::new())),
+            CallerNumber::Absent => return Ok(String::new()),
             CallerNumber::Own(number) => {
-                return Ok(foreign_number(db, number).await?.map_or_else(|| Ok(number.clone()), Err));
+                if let Some(obstacle) = foreign_number(db, number).await? {
+                    return Err(obstacle.into());
+                }
+                let trunk = self.settings.trunks.get(&outgoing.trunk);
+                let is_listed = trunk.is_some_and(|trunk| e164(number).is_some_and(|number| trunk.lists(&number)));
+                if !is_listed && db.number_holder(number).await?.is_none() {
+                    // It was given back after the trunk was chosen.
+                    let message = why_not_added(number, &outgoing.trunk);
+                    return Err(Obstacle { code: ErrorCode::UnusableCallerId, message }.into());
+                }
+                return Ok(number.clone());
             }
             CallerNumber::Any => {}
         }
-        let Some(trunk) = self.settings.trunks.get(&outgoing.trunk) else { return Ok(Ok(String::new())) };
+        let Some(trunk) = self.settings.trunks.get(&outgoing.trunk) else { return Ok(String::new()) };
         let mut numbers = Vec::new();
         for number in &trunk.numbers {
             if !db.is_foreign_number(number).await? {
                 numbers.push(number);
             }
         }
-        if numbers.is_empty() && !trunk.numbers.is_empty() {
-            let message = format!("Each number of the trunk {} belongs to another organization", outgoing.trunk);
-            return Ok(Err(Obstacle { code: ErrorCode::UnusableCallerId, message }));
+        let added = self.added_numbers(db, outgoing).await?;
+        numbers.extend(&added);
+        if numbers.is_empty() && !(trunk.numbers.is_empty() && trunk.carries.is_empty()) {
+            let message = match trunk.numbers.is_empty() {
+                true => format!("No number of sip.trunks.{}.carries was added to call from", outgoing.trunk),
+                false => format!("Each number of the trunk {} belongs to another organization", outgoing.trunk),
+            };
+            return Err(Obstacle { code: ErrorCode::UnusableCallerId, message }.into());
         }
         let in_use: BTreeMap<String, i64> =
             db.callers_in_use(&outgoing.trunk, self.clock.now_ms()).await?.into_iter().collect();
         for number in numbers.iter().filter(|number| !in_use.contains_key(**number)) {
             // A number on which somebody waits for a call is shown to that agent alone.
             if db.leg_holder(number).await?.is_none() {
-                return Ok(Ok((*number).clone()));
+                return Ok((*number).clone());
             }
         }
         let least = numbers.into_iter().min_by_key(|number| in_use.get(*number).copied().unwrap_or(0));
-        Ok(Ok(least.cloned().unwrap_or_default()))
+        Ok(least.cloned().unwrap_or_default())
+    }
+
+    /// Returns the numbers that the organization has added and that the trunk of a call carries without listing them.
+    async fn added_numbers(&self, db: &mut Session, outgoing: &Outgoing) -> Result<Vec<String>> {
+        if self.settings.trunks.get(&outgoing.trunk).is_none_or(|trunk| trunk.carries.is_empty()) {
+            return Ok(Vec::new());
+        }
+        let is_of_trunk = |number: &String| {
+            carrier(&self.settings.trunks, number)
+                .is_some_and(|(name, trunk)| name == outgoing.trunk && !trunk.lists(number))
+        };
+        let numbers = db.all::<NumberDoc>().await?.into_iter().map(|row| row.doc.phone_number);
+        Ok(numbers.filter(is_of_trunk).collect())
     }
 
     /// Returns a line for each section `[limits.organizations.NAME]` that fits no organization, by name or id.
     pub async fn unmatched_limits(&self) -> Result<Vec<String>> {
         let organizations = self.store.org("").read().await?.organizations().await?;
-        Ok(unmatched_limits(self.settings.dial_limits.keys(), &organizations))
+        Ok(unmatched_limits(self.settings.organization_limits.keys(), &organizations))
     }
 
     /// Returns how often numbers were refused since the start, by error code and trunk.
@@ -303,7 +342,9 @@ impl Placements {
         self.refusals.lock().clone()
     }
 
-    fn note_refusal(&self, organization: &str, asked: &Asked<'_>, obstacle: &Obstacle) {
+    /// Logs and counts a number that the limits refuse; a fault of the store is told by its caller.
+    fn note_refusal(&self, organization: &str, asked: &Asked<'_>, why: &NotDone<Obstacle>) {
+        let NotDone::Reason(obstacle) = why else { return };
         let (trunk, code, result_id) = (asked.trunk, obstacle.code.as_str(), asked.result_id);
         let prefix: String = asked.number.chars().take(LOGGED_CHARS).collect();
         tracing::warn!(trunk, organization, code, prefix, result_id, "number refused by the dial limits");
@@ -325,19 +366,9 @@ pub fn unmatched_limits<'s>(
     organizations: &[(String, String)],
 ) -> Vec<String> {
     let is_known = |section: &&String| organizations.iter().any(|(id, name)| *section == id || *section == name);
-    let told =
+    let describe =
         |section: &String| format!("[limits.organizations.{section:?}] limits nobody: no organization has this name");
-    sections.filter(|section| !is_known(section)).map(told).collect()
-}
-
-/// Returns the section of an organization's limits by its name, else by its id.
-fn limits_of<'s>(
-    sections: &'s BTreeMap<String, DialLimits>,
-    name: &str,
-    id: &str,
-) -> Option<(&'s str, &'s DialLimits)> {
-    let found = sections.get_key_value(name).or_else(|| sections.get_key_value(id));
-    found.map(|(section, limits)| (section.as_str(), limits))
+    sections.filter(|section| !is_known(section)).map(describe).collect()
 }
 
 /// Returns the dial of a user part at a trunk's host; `None` for a name, which is no number. Digits that are no number

@@ -14,9 +14,9 @@ use ringer_model::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Cast, Obstacle, Placements};
-use crate::Settings;
+use super::{CallRows, Obstacle, Placements};
 use crate::library::field_rules;
+use crate::{NotDone, Settings};
 
 /// Time limit for a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ const WAIT_MOST_S: u64 = 10;
 
 /// Address that an agent's owner returned for one call.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-struct Told {
+struct DynamicAddress {
     #[serde(default)]
     sip_uri: Option<String>,
     #[serde(default)]
@@ -45,54 +45,58 @@ struct Told {
 }
 
 impl Placements {
-    /// Asks for the agent's address when it has to be asked for, and puts it into `cast`. Returns the part of the
+    /// Asks for the agent's address when it has to be asked for, and puts it into `rows`. Returns the part of the
     /// answer that is kept with the result.
     pub(super) async fn find_address(
         &self,
         organization: &str,
-        cast: &mut Cast,
-    ) -> Result<std::result::Result<Object, Obstacle>> {
-        let asks = !cast.is_called() && cast.overrides.sip_uri.is_none() && cast.other_channel().is_none();
-        let Some(url) = cast.agent.spec.dynamic_sip_webhook_url.clone().filter(|_| asks) else {
-            return Ok(Ok(Object::new()));
+        rows: &mut CallRows,
+    ) -> Result<Object, NotDone<Obstacle>> {
+        let asks = !rows.is_called() && rows.overrides.sip_uri.is_none();
+        let Some(url) = rows.agent.spec.dynamic_sip_webhook_url.clone().filter(|_| asks) else {
+            return Ok(Object::new());
         };
-        let id = cast.result_id.to_string();
+        let id = rows.result_id.to_string();
         let body = json!({
             "test_result_id": id,
-            "experiment_run_id": cast.run_id,
-            "agent_id": cast.agent_id,
+            "experiment_run_id": rows.run_id,
+            "agent_id": rows.agent_id,
             "organization_id": organization,
             "nonce": id,
             "timestamp": Timestamp(self.clock.now_ms()),
         });
-        let key = cast.agent.http_webhook_key.clone().map(Secret::new);
+        let key = rows.agent.http_webhook_key.clone().map(Secret::new);
         let asked = Asked { poster: &self.poster, clock: &self.clock, settings: &self.settings };
-        Ok(match asked.ask(&url, key, &body).await {
-            Ok(told) => Ok(cast.take_address(told)),
-            Err(why) => Err(Obstacle::new(ErrorCode::DynamicEndpointFailed, format!("dynamic_sip_webhook_url: {why}"))),
-        })
+        match asked.ask(&url, key, &body).await {
+            Ok(found) => Ok(rows.take_address(found)),
+            Err(why) => {
+                let message = format!("dynamic_sip_webhook_url: {why}");
+                Err(Obstacle::new(ErrorCode::DynamicEndpointFailed, message).into())
+            }
+        }
     }
 }
 
-impl Cast {
-    fn take_address(&mut self, told: Told) -> Object {
+impl CallRows {
+    fn take_address(&mut self, address: DynamicAddress) -> Object {
         let spec = &mut self.agent.spec;
         spec.dynamic_sip_webhook_url = None;
         // The dynamic address made it one of SIP, whatever it says.
-        spec.connection_type = Some(if told.sip_uri.is_some() { ConnectionType::Sip } else { ConnectionType::Phone });
-        match told.sip_uri {
+        spec.connection_type =
+            Some(if address.sip_uri.is_some() { ConnectionType::Sip } else { ConnectionType::Phone });
+        match address.sip_uri {
             Some(uri) => spec.sip_uri = Some(uri),
             // The address counts where both are given.
-            None => spec.phone_number = told.phone_number,
+            None => spec.phone_number = address.phone_number,
         }
-        spec.sip_username = told.sip_username.or(spec.sip_username.take());
-        spec.sip_password = told.sip_password.or(spec.sip_password.take());
-        if let Some(more) = told.custom_headers {
+        spec.sip_username = address.sip_username.or(spec.sip_username.take());
+        spec.sip_password = address.sip_password.or(spec.sip_password.take());
+        if let Some(more) = address.custom_headers {
             let headers = spec.custom_sip_headers.get_or_insert_default();
             headers.retain(|name, _| !more.keys().any(|new| new.eq_ignore_ascii_case(name)));
             headers.extend(more);
         }
-        told.metadata.unwrap_or_default()
+        address.metadata.unwrap_or_default()
     }
 }
 
@@ -104,7 +108,7 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     /// Asks until there is an address, at most three times.
-    async fn ask(&self, url: &str, key: Option<Secret>, body: &Value) -> std::result::Result<Told, String> {
+    async fn ask(&self, url: &str, key: Option<Secret>, body: &Value) -> std::result::Result<DynamicAddress, String> {
         let body = body.to_string();
         let headers: Vec<(&str, String)> =
             key.iter().flat_map(|key| signatures(key.expose(), "", self.clock.now_ms(), &body)).collect();
@@ -121,7 +125,7 @@ impl Asked<'_> {
             let mut asked_s = None;
             match self.poster.exchange(posting).await {
                 Ok(posted) if posted.status == 200 => match self.parse_answer(&posted.body) {
-                    Ok(told) => return Ok(told),
+                    Ok(address) => return Ok(address),
                     Err(bad) => why = bad,
                 },
                 Ok(posted) => {
@@ -140,19 +144,19 @@ impl Asked<'_> {
         Err(why)
     }
 
-    fn parse_answer(&self, body: &[u8]) -> std::result::Result<Told, String> {
-        let mut told: Told =
+    fn parse_answer(&self, body: &[u8]) -> std::result::Result<DynamicAddress, String> {
+        let mut document: DynamicAddress =
             serde_json::from_slice(body).map_err(|_| "its answer is no JSON of an address".to_owned())?;
         let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
-        if !given(&told.sip_uri) {
-            told.sip_uri = None;
+        if !given(&document.sip_uri) {
+            document.sip_uri = None;
         }
-        let checked = match (&told.sip_uri, given(&told.phone_number)) {
+        let checked = match (&document.sip_uri, given(&document.phone_number)) {
             (Some(uri), _) => field_rules::sip_uri(Some(uri), self.settings),
-            (None, true) => field_rules::phone("phone_number", &mut told.phone_number),
+            (None, true) => field_rules::phone("phone_number", &mut document.phone_number),
             (None, false) => return Err("its answer has neither sip_uri nor phone_number".to_owned()),
         };
-        checked.map_err(|error| error.to_string()).map(|()| told)
+        checked.map_err(|error| error.to_string()).map(|()| document)
     }
 }
 
@@ -162,7 +166,7 @@ mod tests {
     use ringer_base::testing::WebServer;
 
     use super::*;
-    use crate::placement::tests::cast;
+    use crate::placement::tests::rows_of;
 
     fn poster() -> Poster {
         Poster::new(Guard::new(true), PATIENCE)
@@ -211,11 +215,11 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             };
-            let told = tokio::select! {
-                told = asked.ask(&url, None, &body) => told,
+            let stated = tokio::select! {
+                found = asked.ask(&url, None, &body) => found,
                 () = waits => unreachable!("it waits for ever"),
             };
-            let found = told.map(|told| told.sip_uri.or(told.phone_number).expect("one of them"));
+            let found = stated.map(|stated| stated.sip_uri.or(stated.phone_number).expect("one of them"));
             assert_eq!(found, expect.map(str::to_owned).map_err(str::to_owned), "{path}");
             assert_eq!(server.paths().len() - before, times, "{path}");
             let waited = if times == 3 { 3000 } else { 0 };
@@ -227,11 +231,11 @@ mod tests {
     fn what_is_told_holds_for_this_call() {
         let agent = json!({ "dynamic_sip_webhook_url": "http://h", "sip_username": "own", "sip_password": "old",
             "custom_sip_headers": { "Tenant": "1", "Kept": "2" } });
-        let mut cast = cast(agent, json!({}), json!({}));
-        let told = json!({ "sip_uri": "sip:a@192.0.2.1", "sip_password": "new", "custom_headers": { "tenant": "3" },
+        let mut rows = rows_of(agent, json!({}), json!({}));
+        let answer = json!({ "sip_uri": "sip:a@192.0.2.1", "sip_password": "new", "custom_headers": { "tenant": "3" },
             "metadata": { "region": "eu" } });
-        let kept = cast.take_address(serde_json::from_value(told).expect("it fits"));
-        let spec = &cast.agent.spec;
+        let kept = rows.take_address(serde_json::from_value(answer).expect("it fits"));
+        let spec = &rows.agent.spec;
         assert_eq!((spec.sip_uri.as_deref(), &spec.dynamic_sip_webhook_url), (Some("sip:a@192.0.2.1"), &None));
         assert_eq!((spec.sip_username.as_deref(), spec.sip_password.as_deref()), (Some("own"), Some("new")));
         let headers: Vec<(&str, &str)> =
@@ -239,9 +243,9 @@ mod tests {
         assert_eq!(headers.len(), 2);
         assert!(headers.contains(&("tenant", "3")) && headers.contains(&("Kept", "2")), "{headers:?}");
         assert_eq!(Value::Object(kept), json!({ "region": "eu" }));
-        let number = Told { phone_number: Some("+15550001111".into()), ..Told::default() };
-        cast.take_address(number);
-        let spec = &cast.agent.spec;
+        let number = DynamicAddress { phone_number: Some("+15550001111".into()), ..DynamicAddress::default() };
+        rows.take_address(number);
+        let spec = &rows.agent.spec;
         assert_eq!(
             (spec.connection(), spec.phone_number.as_deref()),
             (Some(ConnectionType::Phone), Some("+15550001111"))

@@ -1,14 +1,17 @@
 //! Fields that are set and do not act: each is named in the result's warnings.
 
 use ringer_base::config::Sms;
+use ringer_human::frequent;
 use ringer_model::agent::{AgentMode, ConnectionType};
-use ringer_model::digital_human::{DigitalHumanSpec, Fluency, JourneyStep, Modality, TranscriptLine, Verbosity};
+use ringer_model::digital_human::{
+    DigitalHumanSpec, Fluency, JourneyStep, Language, Modality, TranscriptLine, Verbosity,
+};
 use serde_json::Value;
 
-use super::Cast;
+use super::CallRows;
 use crate::library::human_rules::transcripts::{customer_lines, transcript_lines};
 
-impl Cast {
+impl CallRows {
     /// Names the fields that are set and do not act, or act otherwise than they say.
     pub(super) fn idle_fields(&self, has_model: bool, sms: &Sms) -> Vec<String> {
         let (human, written) = (&self.human, self.agent.spec.is_written());
@@ -40,23 +43,23 @@ impl Cast {
             ),
             (says_who_begins && told_otherwise, "speaks_first_config: the direction of a written step says who begins"),
             (
-                step(|step| step.phone_number.is_some()) && !self.is_called() && !by_trunk,
-                "journey_steps: phone_number acts where the agent calls it, or is called by telephone",
+                step(|step| step.phone_number.is_some()) && !self.is_called() && !by_trunk && !self.agent.spec.is_sms(),
+                "journey_steps: phone_number acts where the agent calls it, or is called or texted by telephone",
             ),
         ];
-        let mut told: Vec<String> =
+        let mut warnings: Vec<String> =
             idle.iter().filter(|(set, _)| *set).map(|(_, text)| format!("{text} in this version")).collect();
         let unread = "set for the run, and agents of this kind are reached without it in this version";
-        told.extend(self.idle_overrides().map(|name| format!("{name}: {unread}")));
-        told.extend(self.idle_follow_up(sms));
+        warnings.extend(self.idle_overrides().map(|name| format!("{name}: {unread}")));
+        warnings.extend(self.idle_follow_up(sms));
         if !has_model && words_itself(human) {
-            told.extend(needing_model(human).map(str::to_owned));
+            warnings.extend(needing_model(human).map(str::to_owned));
         }
         if human.fluency == Fluency::Beginner && words_itself(human) {
-            told.push("fluency: a beginner's rare words are not replaced, but for a few English ones".to_owned());
+            warnings.extend(free_words(human.language, has_model));
         }
-        told.extend(self.unplayed());
-        told
+        warnings.extend(self.unplayed());
+        warnings
     }
 
     /// True when the agent's contact is waited for: its call, or its first message.
@@ -70,10 +73,10 @@ impl Cast {
     fn idle_follow_up(&self, sms: &Sms) -> Vec<String> {
         let (agent, criteria) = (&self.agent.spec, self.human.follow_up_sms_success_criteria.as_deref());
         let senders = !agent.follow_up_sms_sender_numbers.is_empty();
-        let why = match (agent.mode, &sms.inbound_token) {
-            (AgentMode::Voice, Some(_)) if senders => return Vec::new(),
-            (AgentMode::Voice, Some(_)) => "the agent has no follow_up_sms_sender_numbers",
-            (AgentMode::Voice, None) => "no text message comes in: sms.inbound_token is not set",
+        let why = match (agent.mode, sms.takes()) {
+            (AgentMode::Voice, true) if senders => return Vec::new(),
+            (AgentMode::Voice, true) => "the agent has no follow_up_sms_sender_numbers",
+            (AgentMode::Voice, false) => "no text message comes in: sms.inbound_token is not set",
             _ => "text messages are taken after calls alone",
         };
         let set = [
@@ -91,6 +94,9 @@ impl Cast {
         let by_socket = dials && self.telephony() == Some(ConnectionType::WebSocket);
         let by_room = dials && self.telephony() == Some(ConnectionType::P1);
         let by_pipeline = dials && self.telephony() == Some(ConnectionType::P2);
+        // The platform that is asked to place the call is told of them too.
+        let is_told = !agent.is_written() && (dials || agent.is_placed_by_platform());
+        let by_platform = |kind| is_told && self.telephony() == Some(kind);
         let by_trunk = self.telephony() == Some(ConnectionType::Phone);
         let set = [
             ("phone_number", run.phone_number.is_some() && !agent.is_sms() && !(dials && by_trunk)),
@@ -102,12 +108,26 @@ impl Cast {
             ("P2_agent_configuration", run.p2_agent_configuration.is_some() && !by_pipeline),
             ("P2_room_properties", run.p2_room_properties.is_some() && !by_pipeline),
             ("P2_agent_name", run.p2_agent_name.is_some() && !by_pipeline),
-            ("P3_agent_id", run.p3_agent_id.is_some()),
-            ("P4_agent_id", run.p4_agent_id.is_some()),
-            ("P5_assistant_id", run.p5_assistant_id.is_some()),
+            ("P3_agent_id", run.p3_agent_id.is_some() && !by_platform(ConnectionType::P3)),
+            ("P4_agent_id", run.p4_agent_id.is_some() && !by_platform(ConnectionType::P4)),
+            ("P5_assistant_id", run.p5_assistant_id.is_some() && !by_platform(ConnectionType::P5)),
         ];
         set.into_iter().filter(|(_, idle)| *idle).map(|(name, _)| name)
     }
+}
+
+/// Returns a warning where a beginner's words are not limited to the most frequent ones.
+fn free_words(language: Language, has_model: bool) -> Option<String> {
+    let code = language.as_str();
+    if !has_model {
+        return Some(
+            "fluency: without a language model a beginner's rare words are not replaced, but for a few English ones"
+                .into(),
+        );
+    }
+    let is_free = language != Language::Ad && !frequent::has_list(code);
+    is_free
+        .then(|| format!("fluency: no list of the most frequent words of language {code}: a beginner's words are free"))
 }
 
 /// Returns the fields that only a language model can follow.
@@ -172,7 +192,7 @@ mod tests {
     use ringer_base::config::Secret;
     use serde_json::json;
 
-    use super::super::tests::cast;
+    use super::super::tests::rows_of;
     use super::*;
 
     #[test]
@@ -186,6 +206,7 @@ mod tests {
             "websocket_url": "ws://h", "P1_agent_name": "", "P1_metadata": {}, "P2_agent_configuration": {},
             "P2_room_properties": {}, "P2_agent_name": "p", "P3_agent_id": "a", "P4_agent_id": "b", "P5_assistant_id": "c",
         });
+        let placed = json!({"P4_agent_id": "x", "type": "OUTBOUND", "enable_outbound_call_auto_start": true});
         let named: Vec<&str> = platforms.as_object().expect("an object").keys().map(String::as_str).collect();
         for (agent, run, expect) in [
             (&sip, json!({"runs_per_digital_human": 2, "seed": 7}), &[][..]),
@@ -197,13 +218,18 @@ mod tests {
             (&texts, number, &[]),
             (&sip, platforms.clone(), &named),
             (&texts, platforms.clone(), &named),
+            (&json!({"P3_agent_id": "x"}), json!({"P3_agent_id": "a"}), &[]),
+            (&json!({"P4_agent_id": "x"}), json!({"P4_agent_id": "a", "P3_agent_id": "b"}), &["P3_agent_id"]),
+            (&json!({"P5_assistant_id": "x"}), json!({"P5_assistant_id": "a"}), &[]),
+            (&json!({"P4_agent_id": "x", "type": "OUTBOUND"}), json!({"P4_agent_id": "a"}), &["P4_agent_id"]),
+            (&placed, json!({"P4_agent_id": "a"}), &[]),
             (&json!({"connection_type": "P1"}), json!({"P1_agent_name": "", "P1_metadata": {}}), &[]),
             (&json!({"connection_type": "P1"}), json!({"sip_uri": "sip:eve@127.0.0.1"}), &["sip_uri"]),
             (&json!({"connection_type": "P2"}), json!({"P2_agent_name": "p", "P2_room_properties": {}}), &[]),
         ] {
-            let told = cast(agent.clone(), json!({}), run.clone()).idle_fields(true, &Sms::default());
-            let names: Vec<&str> = told.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
-            assert_eq!(names, expect, "{agent} {run}: {told:?}");
+            let warnings = rows_of(agent.clone(), json!({}), run.clone()).idle_fields(true, &Sms::default());
+            let names: Vec<&str> = warnings.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
+            assert_eq!(names, expect, "{agent} {run}: {warnings:?}");
         }
     }
 
@@ -222,9 +248,9 @@ mod tests {
             (&texts, &json!({}), open, &[senders]),
             (&json!({}), &json!({}), Sms::default(), &[]),
         ] {
-            let told = cast(agent.clone(), human.clone(), json!({})).idle_fields(true, &sms);
-            let names: Vec<&str> = told.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
-            assert_eq!(names, expect, "{agent} {human}: {told:?}");
+            let warnings = rows_of(agent.clone(), human.clone(), json!({})).idle_fields(true, &sms);
+            let names: Vec<&str> = warnings.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
+            assert_eq!(names, expect, "{agent} {human}: {warnings:?}");
         }
     }
 
@@ -249,9 +275,10 @@ mod tests {
             body.as_object_mut().expect("an object").extend(step.as_object().expect("an object").clone());
             let step = Some(serde_json::from_value(body.clone()).expect("it fits"));
             let human = json!({"speaks_first_config": begins});
-            let told = Cast { step, ..cast(agent.clone(), human, json!({})) }.idle_fields(true, &Sms::default());
-            let named = told.iter().zip(expect).all(|(text, start)| text.starts_with(start));
-            assert!(named && told.len() == expect.len(), "{agent} {body}: {told:?}");
+            let warnings =
+                CallRows { step, ..rows_of(agent.clone(), human, json!({})) }.idle_fields(true, &Sms::default());
+            let named = warnings.iter().zip(expect).all(|(text, start)| text.starts_with(start));
+            assert!(named && warnings.len() == expect.len(), "{agent} {body}: {warnings:?}");
         }
     }
 
@@ -276,7 +303,9 @@ mod tests {
             (json!({"verbosity": "high"}), Some("verbosity"), None),
             (json!({"verbosity": "medium"}), None, None),
             (json!({"system_prompt_rule_quotes": ["Be kind."]}), Some("system_prompt_rule_quotes"), None),
-            (json!({"fluency": "beginner"}), Some("fluency"), Some("fluency")),
+            (json!({"fluency": "beginner"}), Some("fluency"), None),
+            (json!({"fluency": "beginner", "language": "yue"}), Some("fluency"), Some("fluency")),
+            (json!({"fluency": "beginner", "language": "ko"}), Some("fluency"), None),
             (json!({"fluency": "intermediate"}), None, None),
             (json!({"attack_plan": plan, "role_description": "A tester."}), Some("attack_plan"), None),
             // Given words need no model.
@@ -296,11 +325,11 @@ mod tests {
             (json!({"original_transcript": " "}), None, None),
             (json!({"original_transcript": "They talked."}), Some("original_transcript"), Some("original_transcript")),
         ] {
-            let cast = cast(json!({}), fields.clone(), json!({}));
+            let rows = rows_of(json!({}), fields.clone(), json!({}));
             for (has_model, expect) in [(false, without), (true, with)] {
-                let told = cast.idle_fields(has_model, &Sms::default());
-                let names: Vec<&str> = told.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
-                assert_eq!(names, Vec::from_iter(expect), "{fields} {has_model}: {told:?}");
+                let warnings = rows.idle_fields(has_model, &Sms::default());
+                let names: Vec<&str> = warnings.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
+                assert_eq!(names, Vec::from_iter(expect), "{fields} {has_model}: {warnings:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Steps of a playback and keys of scripted answers that are not done as they are written: each is named in the
+//! Steps of a playback and digits of scripted answers that are not done as they are written: each is named in the
 //! result's warnings.
 
 use ringer_human::{Facts, Step};
@@ -6,24 +6,24 @@ use ringer_model::Object;
 use ringer_model::playback::ResponseType;
 use serde_json::Value;
 
-use super::Cast;
-use super::steps::{keys, no_keys, step};
+use super::CallRows;
+use super::steps::{digits_of, not_digits, step};
 
-impl Cast {
+impl CallRows {
     /// Names what is left out, or taken otherwise than it says.
     pub(super) fn unplayed(&self) -> Vec<String> {
         let traits = self.traits();
         let traits = Facts::of(&traits);
-        let mut told = Vec::new();
+        let mut warnings = Vec::new();
         for (index, given) in self.human.enriched_playback.iter().flatten().enumerate() {
-            told.extend(misread(given, &traits).map(|text| format!("enriched_playback[{index}]: {text}")));
+            warnings.extend(misread(given, &traits).map(|text| format!("enriched_playback[{index}]: {text}")));
         }
         for (index, rule) in self.human.scripted_responses.iter().enumerate() {
             let digits = rule.response_value.as_deref().filter(|_| rule.response_type == ResponseType::Dtmf);
             let text = digits.and_then(|digits| unpressed_warning(&traits.fill(digits)));
-            told.extend(text.map(|text| format!("scripted_responses[{index}]: {text}")));
+            warnings.extend(text.map(|text| format!("scripted_responses[{index}]: {text}")));
         }
-        told
+        warnings
     }
 }
 
@@ -36,21 +36,21 @@ fn misread(given: &Object, traits: &Facts<'_>) -> impl Iterator<Item = String> {
     };
     let is_speaker = |text: &str| ["user", "agent"].iter().any(|known| text.eq_ignore_ascii_case(known));
     let played = step(given, traits);
-    let digits = given.get("digits").and_then(Value::as_str).filter(|_| matches!(played, Some(Step::Keys(_))));
-    let told = [
+    let digits = given.get("digits").and_then(Value::as_str).filter(|_| matches!(played, Some(Step::Digits(_))));
+    let unknown_values = [
         unknown("speaker", is_speaker, "user"),
         unknown("role", is_speaker, "user"),
         unknown("type", |text| ["message", "silence", "dtmf"].contains(&text), "message"),
         digits.and_then(|digits| unpressed_warning(&traits.fill(digits))),
         played.is_none().then(|| "there is nothing to play, it is left out".to_owned()),
     ];
-    told.into_iter().flatten()
+    unknown_values.into_iter().flatten()
 }
 
-/// Returns a warning if some of these digits are not keys of a telephone.
+/// Returns a warning if some of these digits are not those of a telephone.
 fn unpressed_warning(digits: &str) -> Option<String> {
-    let rest = no_keys(digits);
-    match keys(digits).is_empty() {
+    let rest = not_digits(digits);
+    match digits_of(digits).is_empty() {
         true => Some("there is no key to press".to_owned()),
         false => (!rest.is_empty()).then(|| format!("'{rest}' cannot be pressed")),
     }
@@ -60,7 +60,7 @@ fn unpressed_warning(digits: &str) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::super::tests::cast;
+    use super::super::tests::rows_of;
 
     #[test]
     fn a_step_that_is_not_played_as_it_is_written_is_named() {
@@ -86,7 +86,7 @@ mod tests {
             let hello = json!({"exact_message": "Hello."});
             let human = json!({"enriched_playback": [hello, given], "traits": [fact]});
             let expect: Vec<String> = expect.iter().map(|text| format!("enriched_playback[1]: {text}")).collect();
-            assert_eq!(cast(json!({}), human, json!({})).unplayed(), expect, "{given}");
+            assert_eq!(rows_of(json!({}), human, json!({})).unplayed(), expect, "{given}");
         }
     }
 
@@ -100,8 +100,8 @@ mod tests {
         ] {
             let rule = json!({"match_type": "exact", "match_phrase": "a", "response_type": kind,
                 "response_value": value, "occurrence_mode": "always"});
-            let told = cast(json!({}), json!({"scripted_responses": [rule]}), json!({})).unplayed();
-            assert_eq!(told, Vec::from_iter(expect.map(str::to_owned)), "{kind} {value}");
+            let warnings = rows_of(json!({}), json!({"scripted_responses": [rule]}), json!({})).unplayed();
+            assert_eq!(warnings, Vec::from_iter(expect.map(str::to_owned)), "{kind} {value}");
         }
     }
 }

@@ -58,15 +58,15 @@ pub(super) fn connection_in_force(spec: &ConnectionSpec) -> Value {
 mod tests {
     use ringer_base::config::Behaviour;
 
-    use super::super::tests::{cast, placer};
-    use super::super::{Placer, Settings};
+    use super::super::tests::{placement_settings, rows_of};
+    use super::super::{PlacementSettings, Settings};
     use super::*;
 
     #[tokio::test]
     async fn bands_and_faults_are_those_of_the_settings() {
         let mut behaviour = Behaviour::default();
         (behaviour.audio.low.low_hz, behaviour.audio.horrible.dropouts) = (350, 3);
-        let placer = Placer { behaviour, ..placer() };
+        let terms = PlacementSettings { behaviour, ..placement_settings() };
         for (quality, expect) in [
             ("high", json!(null)),
             (
@@ -88,10 +88,10 @@ mod tests {
                 }),
             ),
         ] {
-            let cast =
-                cast(json!({ "sip_uri": "sip:bob@127.0.0.1:5080" }), json!({ "audio_quality": quality }), json!({}));
-            let placed = cast.place(&placer, &Settings::new("unused")).await.expect("it can be placed");
-            assert_eq!(placed.notes["behaviour"]["audio"], expect, "{quality}");
+            let rows =
+                rows_of(json!({ "sip_uri": "sip:bob@127.0.0.1:5080" }), json!({ "audio_quality": quality }), json!({}));
+            let prepared = rows.place(&terms, &Settings::new("unused")).await.expect("it can be placed");
+            assert_eq!(prepared.notes["behaviour"]["audio"], expect, "{quality}");
         }
     }
 

@@ -4,14 +4,14 @@ use ringer_human::{FluencyLevel, Verbosity};
 use ringer_media::call::CallSpec;
 use serde_json::{Value, json};
 
-use super::{Cast, Placer, behaviour, impairment};
+use super::{CallRows, PlacementSettings, behaviour, impairment};
 
-impl Cast {
+impl CallRows {
     /// The numbers behind the levels of this call.
-    pub(super) fn in_force(&self, placer: &Placer, spec: &CallSpec) -> Value {
+    pub(super) fn in_force(&self, terms: &PlacementSettings, spec: &CallSpec) -> Value {
         let human = &self.human;
         let has_noise = spec.noise.is_some();
-        let snr_db = has_noise.then(|| placer.behaviour.noise_snr_db(human.background_noise_volume));
+        let snr_db = has_noise.then(|| terms.behaviour.noise_snr_db(human.background_noise_volume));
         json!({
             "language": self.language(),
             "follows_language": self.follows(),
@@ -24,11 +24,11 @@ impl Cast {
             "interruption": behaviour::interruption_in_force(&spec.interruption),
             "duplex": human.duplex,
             "voice_speed": human.voice_speed,
-            "words_per_minute": placer.behaviour.speed.level_wpm(human.voice_speed.as_str()),
+            "words_per_minute": terms.behaviour.speed.level_wpm(human.voice_speed.as_str()),
             "verbosity": human.verbosity,
-            "words_per_turn": Verbosity::of_name(human.verbosity.as_str()).words(&placer.behaviour.verbosity),
+            "words_per_turn": Verbosity::of_name(human.verbosity.as_str()).words(&terms.behaviour.verbosity),
             "fluency": human.fluency,
-            "hesitation": FluencyLevel::of_name(human.fluency.as_str()).hesitation(&placer.behaviour.fluency),
+            "hesitation": FluencyLevel::of_name(human.fluency.as_str()).hesitation(&terms.behaviour.fluency),
             "background_noise": human.background_noise,
             "noise_snr_db": snr_db,
             "audio_quality": human.audio_quality,

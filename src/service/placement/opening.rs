@@ -8,7 +8,7 @@ use ringer_media::seed::Seed;
 use ringer_model::digital_human::SpeaksFirstMode;
 use ringer_store::OpeningKey;
 
-use super::{Cast, Placements, Placer};
+use super::{CallRows, PlacementSettings, Placements};
 
 impl Placements {
     /// Gives a caller the line that it always begins with, made now when there is none yet. Without one, because nobody
@@ -16,14 +16,14 @@ impl Placements {
     pub(super) async fn give_opening(
         &self,
         organization: &str,
-        cast: &mut Cast,
-        placer: &Placer,
+        rows: &mut CallRows,
+        terms: &PlacementSettings,
         written: bool,
     ) -> Result<()> {
-        let (Some(model), Some(human_id), true) = (&placer.model, cast.human_id, cast.keeps_opening()) else {
+        let (Some(model), Some(human_id), true) = (&terms.model, rows.human_id, rows.keeps_opening()) else {
             return Ok(());
         };
-        let profile = Profile { written, ..cast.profile(&placer.behaviour, cast.traits()) };
+        let profile = Profile { written, ..rows.profile(&terms.behaviour, rows.traits()) };
         let made_of = format!(
             "{:x}",
             Seed::of(&format!(
@@ -36,25 +36,28 @@ impl Placements {
             ))
             .0
         );
-        let step = cast.step.as_ref().map_or(0, |step| step.step);
+        let step = rows.step.as_ref().map_or(0, |step| step.step);
         let key = OpeningKey { human_id, step, made_of: &made_of };
-        let kept = self.store.org(organization).read().await?.opening(key).await?;
-        if kept.is_some() {
-            cast.first_line = kept;
+        let mut db = self.store.org(organization).read().await?;
+        let kept = db.opening(key).await?;
+        // A conversation that has to wait for the budget gets its line when it begins.
+        if kept.is_some() || self.conversations.is_over_budget(&mut db).await? {
+            rows.first_line = kept;
             return Ok(());
         }
+        drop(db);
         // The seed is the Digital Human's, and not that of the conversation that happens to be its first.
         let seed = Seed::of(&format!("opening:{organization}:{human_id}"));
         let line = match human::opening_line(profile, model.clone(), seed).await {
             Ok(line) => line,
             Err(why) => {
-                cast.warnings.push(format!("the opening line could not be made before the conversation: {why}"));
+                rows.warnings.push(format!("the opening line could not be made before the conversation: {why}"));
                 return Ok(());
             }
         };
         let mut db = self.store.org(organization).write().await?;
         // Another conversation may have been first.
-        cast.first_line = match db.opening(key).await? {
+        rows.first_line = match db.opening(key).await? {
             Some(kept) => Some(kept),
             None => {
                 db.keep_opening(key, &line).await?;
@@ -65,7 +68,7 @@ impl Placements {
     }
 }
 
-impl Cast {
+impl CallRows {
     /// True when the Digital Human begins with words that are made, and always with the same.
     fn keeps_opening(&self) -> bool {
         let plays = self.human.enriched_playback.as_ref().is_some_and(|steps| !steps.is_empty());

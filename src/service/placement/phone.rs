@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ringer_base::config::{Identity, Trunk};
+use ringer_base::config::{Identity, Trunk, carrier};
 use ringer_base::error::Result;
 use ringer_base::guard::Guard;
 use ringer_engine::{SipDial, TrunkTerms};
@@ -16,18 +16,19 @@ use ringer_transport::sip::address::{Address, AddressFault};
 use serde_json::json;
 
 use super::dial::{CallerNumber, Outgoing, outgoing_at};
-use super::trunks::{choose, trunk_at};
-use super::{Cast, Obstacle, Placed, Placements};
-use crate::Settings;
+use super::trunks::{OwnNumber, choose, trunk_at};
+use super::{CallRows, Obstacle, Placements, PreparedCall};
+use crate::{NotDone, Settings};
 
 /// Returns the dial of the agent's number, without its caller, and what has to be admitted first.
-pub(super) async fn dial(cast: &Cast, settings: &Settings) -> std::result::Result<(SipDial, Outgoing), Obstacle> {
+pub(super) async fn dial(rows: &CallRows, settings: &Settings) -> std::result::Result<(SipDial, Outgoing), Obstacle> {
     let invalid = |message: &str| Obstacle::new(ErrorCode::InvalidPhoneNumber, message);
-    let (name, trunk) = choose(&settings.trunks, cast.caller_number())?;
-    let number = cast.overrides.phone_number.as_ref().or(cast.agent.spec.phone_number.as_ref());
+    let own = rows.caller_number().map(|number| OwnNumber { number, is_added: rows.has_added_number });
+    let (name, trunk) = choose(&settings.trunks, own)?;
+    let number = rows.overrides.phone_number.as_ref().or(rows.agent.spec.phone_number.as_ref());
     let number = number.ok_or_else(|| invalid("The agent has no phone_number"))?;
     let number = e164(number).ok_or_else(|| invalid("phone_number is no number in E.164"))?;
-    let caller = cast.caller_number().map_or(CallerNumber::Any, |own| CallerNumber::Own(own.to_owned()));
+    let caller = rows.caller_number().map_or(CallerNumber::Any, |own| CallerNumber::Own(own.to_owned()));
     // Whoever sets the engine up chooses where its trunks are.
     let guard = Guard::new(true);
     let mut dial = SipDial {
@@ -45,22 +46,22 @@ pub(super) async fn dial(cast: &Cast, settings: &Settings) -> std::result::Resul
         Err(fault) => Err(fault),
     };
     dial.hops = located.map_err(|fault| unreachable(name, &fault))?;
-    Ok((dial, cast.with_times(Outgoing { trunk: name.to_owned(), number, caller, ..Outgoing::default() })))
+    Ok((dial, rows.with_times(Outgoing { trunk: name.to_owned(), number, caller, ..Outgoing::default() })))
 }
 
 /// Returns the number to admit before a SIP address is dialled that leads to a trunk. A number that is written as an
 /// address leaves by the trunk as any other.
-pub(super) async fn behind(cast: &Cast, target: &str, hops: &[Hop], settings: &Settings) -> Option<Outgoing> {
+pub(super) async fn behind(rows: &CallRows, target: &str, hops: &[Hop], settings: &Settings) -> Option<Outgoing> {
     if settings.trunks.is_empty() {
         return None;
     }
     let address = Address::parse(target).ok()?;
     let found: Vec<IpAddr> = hops.iter().map(|hop| hop.address.ip()).collect();
     let trunk = trunk_at(&settings.trunks, &address.uri().host, &found, &settings.names).await?;
-    outgoing_at(trunk, address.uri().user.as_deref().unwrap_or_default()).map(|outgoing| cast.with_times(outgoing))
+    outgoing_at(trunk, address.uri().user.as_deref().unwrap_or_default()).map(|outgoing| rows.with_times(outgoing))
 }
 
-fn unreachable(trunk: &str, fault: &AddressFault) -> Obstacle {
+pub(super) fn unreachable(trunk: &str, fault: &AddressFault) -> Obstacle {
     let code = match fault {
         AddressFault::NotSpoken(_) => ErrorCode::ConnectionNotSupported,
         AddressFault::Malformed(_)
@@ -89,7 +90,7 @@ fn show_caller(dial: &mut SipDial, trunk: &Trunk, caller: &str) {
 }
 
 /// Returns a text as a quoted string (RFC 3261 25.1).
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
@@ -97,29 +98,31 @@ impl Placements {
     /// Admits the number of a call within a transaction, and lets the call show its caller's number.
     ///
     /// # Errors
-    /// The outer error is a fault of the store; the inner one says which limit refuses the number.
+    /// The limit that refuses the number, or a fault of the store.
     pub(super) async fn admit_dial(
         &self,
         db: &mut Session,
         row: &Row<ResultDoc>,
-        placed: &mut Placed,
-    ) -> Result<std::result::Result<(), Obstacle>> {
-        let Some(outgoing) = placed.dial.clone() else { return Ok(Ok(())) };
-        let caller = match self.admit_queued(db, row, &outgoing).await? {
-            Ok(caller) => caller,
-            Err(obstacle) => return Ok(Err(obstacle)),
-        };
-        placed.notes.insert("trunk".to_owned(), json!(outgoing.trunk));
+        prepared: &mut PreparedCall,
+    ) -> Result<(), NotDone<Obstacle>> {
+        let Some(outgoing) = prepared.dial.clone() else { return Ok(()) };
+        let caller = self.admit_queued(db, row, &outgoing).await?;
+        self.show_admitted(prepared, &outgoing, caller);
+        Ok(())
+    }
+
+    /// Writes the number that was admitted into a call.
+    pub(super) fn show_admitted(&self, prepared: &mut PreparedCall, outgoing: &Outgoing, caller: Option<String>) {
+        prepared.notes.insert("trunk".to_owned(), json!(outgoing.trunk));
         let trunk = self.settings.trunks.get(&outgoing.trunk);
-        if let (Some(dial), Some(trunk), Some(caller)) = (placed.placement.destination.sip(), trunk, caller) {
-            placed.notes.insert("caller_number".to_owned(), json!(caller));
+        if let (Some(dial), Some(trunk), Some(caller)) = (prepared.placement.destination.sip(), trunk, caller) {
+            prepared.notes.insert("caller_number".to_owned(), json!(caller));
             show_caller(dial, trunk, &caller);
         }
-        Ok(Ok(()))
     }
 }
 
-impl Cast {
+impl CallRows {
     /// Returns the kind of connection that reaches the agent. An agent without any kind is of the kind that the run
     /// names.
     pub(super) fn telephony(&self) -> Option<ConnectionType> {
@@ -136,8 +139,10 @@ impl Cast {
     /// are its own.
     pub(super) fn shown_number(&self, behind: Option<&Outgoing>, settings: &Settings) -> Option<String> {
         let number = e164(self.caller_number()?)?;
-        let trunk = behind.map(|outgoing| settings.trunks.get(&outgoing.trunk));
-        let is_own = trunk.is_none_or(|trunk| trunk.is_some_and(|trunk| trunk.numbers.contains(&number)));
+        let is_own = behind.is_none_or(|outgoing| {
+            let found = carrier(&settings.trunks, &number).filter(|(name, _)| *name == outgoing.trunk);
+            found.is_some_and(|(_, trunk)| trunk.lists(&number) || self.has_added_number)
+        });
         is_own.then_some(number)
     }
 
@@ -156,7 +161,7 @@ mod tests {
     use ringer_base::config::{CODECS, Encryption};
     use serde_json::Value;
 
-    use super::super::tests::cast;
+    use super::super::tests::rows_of;
     use super::*;
     use crate::placement::route::destination;
     use crate::placement::trunks::tests::trunks;
@@ -202,7 +207,7 @@ mod tests {
         human: Value,
         run: Value,
     ) -> std::result::Result<(SipDial, Option<Outgoing>), Obstacle> {
-        let (mut destination, outgoing) = destination(&cast(agent, human, run), &CODECS, &settings()).await?;
+        let (mut destination, outgoing) = destination(&rows_of(agent, human, run), &CODECS, &settings()).await?;
         Ok((destination.sip().expect("it dials").clone(), outgoing))
     }
 
@@ -321,8 +326,8 @@ mod tests {
             (json!({ "P4_agent_id": "a" }), Some(ConnectionType::P4)),
             (json!({ "phone_number": "+15550001111" }), Some(ConnectionType::Phone)),
         ] {
-            assert_eq!(cast(json!({}), json!({}), run.clone()).telephony(), expect, "{run}");
-            let named = cast(json!({ "sip_uri": "sip:bob@127.0.0.1" }), json!({}), run.clone());
+            assert_eq!(rows_of(json!({}), json!({}), run.clone()).telephony(), expect, "{run}");
+            let named = rows_of(json!({ "sip_uri": "sip:bob@127.0.0.1" }), json!({}), run.clone());
             assert_eq!(named.telephony(), Some(ConnectionType::Sip), "{run}");
         }
     }

@@ -11,16 +11,16 @@ use ringer_transport::room;
 use ringer_transport::room::{Credentials, RoomTarget, RoomTerms};
 use serde_json::{Value, json};
 
-use super::{Cast, Obstacle, Placed, Placements};
+use super::{CallRows, Obstacle, Placements, PreparedCall};
 use crate::Settings;
 use crate::conversation::outcome::code_of;
 
 /// Returns how the pipeline of the agent is reached.
-pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obstacle> {
-    let (run, agent, platform) = (&cast.overrides, &cast.agent.spec, &cast.platforms);
+pub(super) fn dial(rows: &CallRows, settings: &Settings) -> Result<PipelineDial, Obstacle> {
+    let (run, agent, platform) = (&rows.overrides, &rows.agent.spec, &rows.platforms);
     let name = [&run.p2_agent_name, &agent.p2_agent_name].into_iter().flatten().find(|name| !name.trim().is_empty());
     let address = name.filter(|name| settings.pipelines.named_by_address && is_http_address(name));
-    if let (None, Some(lack)) = (address, cast.missing(ConnectionType::P2)) {
+    if let (None, Some(lack)) = (address, rows.missing(ConnectionType::P2)) {
         return Err(lack);
     }
     let start = match (&settings.pipelines.start_url, name) {
@@ -42,7 +42,8 @@ pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obs
         start,
         configuration: configuration.cloned().unwrap_or_default(),
         room_properties: room_properties.map_or(Value::Null, |properties| json!(properties)),
-        result_id: cast.result_id.to_string(),
+        result_id: rows.result_id.to_string(),
+        offer: None,
     };
     let guard = Some(Guard::new(settings.allow_private_agents));
     let patience = Patience::answered_within(settings.pipelines.answer_timeout_s);
@@ -54,8 +55,8 @@ impl Placements {
     ///
     /// # Errors
     /// The fault of the last attempt.
-    pub(super) async fn start_pipeline(&self, placed: &mut Placed) -> Result<(), Obstacle> {
-        let Destination::Pipeline(dial) = &mut placed.placement.destination else { return Ok(()) };
+    pub(super) async fn start_pipeline(&self, prepared: &mut PreparedCall) -> Result<(), Obstacle> {
+        let Destination::Pipeline(dial) = &mut prepared.placement.destination else { return Ok(()) };
         let Some(begins) = dial.target.start.clone() else { return Ok(()) };
         let guard = dial.guard.clone().unwrap_or_else(|| Guard::new(self.settings.allow_private_agents));
         let poster = Poster::new(guard.trusting(&self.settings.roots), dial.patience.request);
@@ -66,12 +67,13 @@ impl Placements {
                 (target.base_url, target.api_key, target.start) = (base_url, key, None);
             }
             Started::Room { server_url, token } => {
-                let tool_topic = placed.tool_topic.clone();
+                let tool_topic = prepared.tool_topic.clone();
                 let target = RoomTarget { server_url, token, tool_topic, agent_name: None };
                 let (peers, guard) = (dial.peers.clone(), dial.guard.clone());
-                let terms = RoomTerms { agent_name: begins.agent_name.clone(), credentials: Credentials::Start };
+                let (agent_name, credentials) = (begins.agent_name.clone(), Credentials::Start);
+                let terms = RoomTerms { agent_name, credentials, ..RoomTerms::default() };
                 let joined = RoomDial { target, terms, peers, patience: room::Patience::default(), guard };
-                placed.placement.destination = Destination::Room(Box::new(joined));
+                prepared.placement.destination = Destination::Room(Box::new(joined));
             }
         }
         Ok(())
@@ -83,15 +85,15 @@ mod tests {
     use ringer_base::config::Pipelines;
 
     use super::*;
-    use crate::placement::tests::cast;
+    use crate::placement::tests::rows_of;
 
     fn dial_of(agent: Value, run: Value, stored: Value, start: bool) -> Result<PipelineDial, (String, String)> {
         let start_url = start.then(|| "http://start".to_owned());
         let settings =
             Settings { pipelines: Pipelines { start_url, ..Pipelines::default() }.into(), ..Settings::new("unused") };
         let platforms = serde_json::from_value(stored).expect("every field has a default");
-        let cast = Cast { platforms, ..cast(agent, json!({}), run) };
-        dial(&cast, &settings).map_err(|obstacle| (obstacle.code.as_str().to_owned(), obstacle.message))
+        let rows = CallRows { platforms, ..rows_of(agent, json!({}), run) };
+        dial(&rows, &settings).map_err(|obstacle| (obstacle.code.as_str().to_owned(), obstacle.message))
     }
 
     #[test]
@@ -118,7 +120,7 @@ mod tests {
         let pipelines =
             Pipelines { start_url: Some("http://start".to_owned()), named_by_address: true, ..Pipelines::default() };
         let settings = Settings { pipelines: pipelines.into(), ..Settings::new("unused") };
-        let dial_of = |name: &str| dial(&cast(json!({ "P2_agent_name": name }), json!({}), json!({})), &settings);
+        let dial_of = |name: &str| dial(&rows_of(json!({ "P2_agent_name": name }), json!({}), json!({})), &settings);
         let found = dial_of("http://127.0.0.1:7860").expect("it can be dialled");
         assert_eq!(found.target.base_url, "http://127.0.0.1:7860");
         assert!(found.target.start.is_none());

@@ -1,16 +1,14 @@
-//! Agents and steps that cannot be held here, and why: another channel than the agent's, a setting that is missing, a
-//! platform without an adapter.
+//! Agents and steps that cannot be held here, and why: a setting that is missing, a platform without an adapter.
 
-use ringer_base::config::Sms;
-use ringer_base::error::Result;
-use ringer_model::agent::{AgentMode, ConnectionType};
-use ringer_model::digital_human::Modality;
+use ringer_model::agent::ConnectionType;
 use ringer_model::error_code::{ErrorCode, Platform, PlatformFault, Setting};
 use ringer_model::integration::IntegrationSpec;
 use ringer_store::Session;
+use ringer_store::vault::is_not_opened;
 use serde_json::{Value, json};
 
-use super::{Cast, Obstacle};
+use super::{CallRows, Obstacle};
+use crate::NotDone;
 use crate::library::folders::stored_integrations;
 
 /// Code of an agent or a step that this build has no way to reach.
@@ -103,38 +101,28 @@ const fn no_adapter(platform: Platform) -> ErrorCode {
 }
 
 /// Returns the credentials of the platforms, for a connection of the kind of one.
-pub(super) async fn credentials(db: &mut Session, kind: Option<ConnectionType>) -> Result<IntegrationSpec> {
-    match PLATFORMS.iter().any(|(platform, ..)| Some(*platform) == kind) {
-        true => stored_integrations(db).await,
-        false => Ok(IntegrationSpec::default()),
+///
+/// # Errors
+/// They cannot be opened, or a fault of the store.
+pub(super) async fn credentials(
+    db: &mut Session,
+    kind: Option<ConnectionType>,
+) -> Result<IntegrationSpec, NotDone<Obstacle>> {
+    let Some(kind) = kind.filter(|kind| PLATFORMS.iter().any(|(platform, ..)| platform == kind)) else {
+        return Ok(IntegrationSpec::default());
+    };
+    match (stored_integrations(db).await, Platform::parse(kind.as_str())) {
+        (Err(error), Some(platform)) if is_not_opened(&error) => {
+            tracing::error!(%error, "the stored credentials of the platforms cannot be opened");
+            let code = ErrorCode::Platform(platform, PlatformFault::IntegrationDecryptFailed);
+            let why = "The stored credentials cannot be opened: is security.secret_key the key that sealed them?";
+            Err(Obstacle::new(code, why).into())
+        }
+        (stored, _) => Ok(stored?),
     }
 }
 
-impl Cast {
-    /// Checks that a journey's step can be held on its channel. A step of voice is held in writing by an agent that
-    /// writes.
-    ///
-    /// # Errors
-    /// The reason why it cannot.
-    pub(super) fn own_channel(&self, sms: &Sms) -> std::result::Result<(), Obstacle> {
-        let agent = &self.agent.spec;
-        match self.other_channel() {
-            None => Ok(()),
-            Some(Modality::Sms) if agent.is_sms() => Ok(()),
-            Some(Modality::Chat) if agent.mode == AgentMode::Text && !agent.is_sms() => Ok(()),
-            Some(Modality::Email) => Err(no_mail()),
-            Some(Modality::Sms) if sms.send_url.is_none() => Err(no_carrier()),
-            Some(Modality::Sms) => {
-                let message = "Text message steps of agents of another connection_type are not held in this version";
-                Err(Obstacle::new(NOT_SUPPORTED, message))
-            }
-            Some(_) => {
-                let message = "Chat steps of agents that speak or text are not held in this version";
-                Err(Obstacle::new(NOT_SUPPORTED, message))
-            }
-        }
-    }
-
+impl CallRows {
     /// Returns the reason why an agent of this kind cannot be reached: the first missing setting, else the missing
     /// adapter.
     pub(super) fn unmet(&self, kind: ConnectionType) -> Obstacle {
@@ -170,8 +158,10 @@ pub(super) fn no_carrier() -> Obstacle {
     Obstacle::new(ErrorCode::SmsNotConfigured, "No carrier for text messages is set up")
 }
 
-fn no_mail() -> Obstacle {
-    Obstacle::new(ErrorCode::EmailNotConfigured, "No mail relay is set up: mail is not spoken in this version")
+/// Returns the obstacle that no mail can be sent, or none answered.
+pub(super) fn no_mail() -> Obstacle {
+    let message = "Mail is not set up: email.smtp_url, and email.address or email.inbound_domain, are needed";
+    Obstacle::new(ErrorCode::EmailNotConfigured, message)
 }
 
 #[cfg(test)]
@@ -180,7 +170,7 @@ mod tests {
     use ringer_model::error_code::Owner;
 
     use super::*;
-    use crate::placement::tests::cast;
+    use crate::placement::tests::rows_of;
 
     /// Returns the settings of all platforms, the agent's and the organization's.
     fn all_set() -> (Value, Value) {
@@ -203,7 +193,7 @@ mod tests {
     fn unmet(mut agent: Value, stored: &Value, kind: ConnectionType) -> Obstacle {
         agent["connection_type"] = kind.as_str().into();
         let platforms = serde_json::from_value(stored.clone()).expect("every field has a default");
-        Cast { platforms, ..cast(agent, json!({}), json!({})) }.unmet(kind)
+        CallRows { platforms, ..rows_of(agent, json!({}), json!({})) }.unmet(kind)
     }
 
     #[test]
@@ -252,7 +242,7 @@ mod tests {
         }
         let asked = json!({ "P3_agent_id": "a" });
         assert_eq!(
-            cast(json!({}), json!({}), asked).unmet(C::P3).code.as_str(),
+            rows_of(json!({}), json!({}), asked).unmet(C::P3).code.as_str(),
             "MISSING_P3_INTEGRATION",
             "named by the run"
         );

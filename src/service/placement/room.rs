@@ -10,7 +10,7 @@ use ringer_base::guard::Guard;
 use ringer_base::post::Poster;
 use ringer_engine::{Destination, RoomDial};
 use ringer_model::Object;
-use ringer_model::agent::{AgentDoc, ConnectionType};
+use ringer_model::agent::ConnectionType;
 use ringer_model::error_code::{ErrorCode, Platform, PlatformFault};
 use ringer_model::integration::IntegrationSpec;
 use ringer_model::result::ResultDoc;
@@ -18,8 +18,8 @@ use ringer_transport::room::access::{AccessFault, Admission, RoomKey, RoomServer
 use ringer_transport::room::{Credentials, Patience, RoomTarget, RoomTerms};
 use serde_json::json;
 
-use super::{Cast, Obstacle, Placed, Placements};
-use crate::conversation::facts::spoken_facts;
+use super::{CallRows, Obstacle, Placements, PreparedCall};
+use crate::conversation::facts::{met_agent, spoken_facts};
 use crate::conversation::outcome::code_of;
 use crate::library::folders::stored_integrations;
 use crate::{Settings, WEBHOOK_PATIENCE};
@@ -56,8 +56,8 @@ impl RoomPlan {
 }
 
 /// Returns how a room is joined, without its address and token: these are asked for when the call begins.
-pub(super) fn dial(cast: &Cast, settings: &Settings) -> std::result::Result<RoomDial, Obstacle> {
-    if let Some(lack) = cast.missing(ConnectionType::P1) {
+pub(super) fn dial(rows: &CallRows, settings: &Settings) -> std::result::Result<RoomDial, Obstacle> {
+    if let Some(lack) = rows.missing(ConnectionType::P1) {
         return Err(lack);
     }
     let guard = Some(Guard::new(settings.allow_private_agents).trusting(&settings.roots));
@@ -65,27 +65,27 @@ pub(super) fn dial(cast: &Cast, settings: &Settings) -> std::result::Result<Room
 }
 
 /// Returns the room that a call is to be held in; `draw` tells rooms of one result apart.
-pub(super) fn plan(cast: &Cast, draw: u32) -> RoomPlan {
-    let (agent, id) = (&cast.agent.spec, cast.result_id.to_string());
+pub(super) fn plan(rows: &CallRows, draw: u32) -> RoomPlan {
+    let (agent, id) = (&rows.agent.spec, rows.result_id.to_string());
     let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-    let metadata = metadata(cast);
+    let metadata = metadata(rows);
     let mut attributes = with_ids(Object::new(), &id);
     attributes.extend(
-        spoken_facts(&cast.human.traits).into_iter().map(|(name, value)| (format!("trait.{name}"), json!(value))),
+        spoken_facts(&rows.human.traits).into_iter().map(|(name, value)| (format!("trait.{name}"), json!(value))),
     );
     let way = match given(&agent.p1_token_webhook_url) {
         Some(url) => {
             Way::Webhook(TokenServer { url, authorization: given(&agent.p1_token_webhook_auth).map(Secret::new) })
         }
-        None => own_way(&cast.platforms),
+        None => own_way(&rows.platforms),
     };
     let visit = Visit {
         room: format!("svc-{id}-{draw:08x}"),
         identity: format!("dh-{id}"),
-        name: cast.human.name.clone().unwrap_or_default(),
+        name: rows.human.name.clone().unwrap_or_default(),
         metadata: json!(metadata).to_string(),
         attributes,
-        agent_name: agent_name(cast),
+        agent_name: agent_name(rows),
         job_metadata: json!(with_ids(metadata, &id)).to_string(),
         is_agent: false,
     };
@@ -99,14 +99,14 @@ fn own_way(platforms: &IntegrationSpec) -> Way {
 }
 
 /// Returns the metadata of the room: the run's, the Digital Human's or the agent's, whole.
-fn metadata(cast: &Cast) -> Object {
-    let given = [&cast.overrides.p1_metadata, &cast.human.p1_metadata, &cast.agent.spec.p1_metadata];
+fn metadata(rows: &CallRows) -> Object {
+    let given = [&rows.overrides.p1_metadata, &rows.human.p1_metadata, &rows.agent.spec.p1_metadata];
     given.into_iter().flatten().next().cloned().unwrap_or_default()
 }
 
 /// Returns the name of the agent that is dispatched: the run's or the agent's; empty for the default dispatch.
-fn agent_name(cast: &Cast) -> String {
-    let name = cast.overrides.p1_agent_name.as_ref().or(cast.agent.spec.p1_agent_name.as_ref());
+fn agent_name(rows: &CallRows) -> String {
+    let name = rows.overrides.p1_agent_name.as_ref().or(rows.agent.spec.p1_agent_name.as_ref());
     name.filter(|name| !name.trim().is_empty()).cloned().unwrap_or_default()
 }
 
@@ -116,8 +116,8 @@ fn with_ids(mut fields: Object, id: &str) -> Object {
 }
 
 /// Returns the topic of tool calls in the room of an agent.
-pub(super) fn tool_topic(cast: &Cast) -> Option<String> {
-    cast.agent.spec.p1_customer_tool_topic.clone().filter(|topic| !topic.trim().is_empty())
+pub(super) fn tool_topic(rows: &CallRows) -> Option<String> {
+    rows.agent.spec.p1_customer_tool_topic.clone().filter(|topic| !topic.trim().is_empty())
 }
 
 /// Returns a draw for [`plan`].
@@ -131,13 +131,16 @@ fn obstacle(fault: &AccessFault) -> Obstacle {
 
 impl Placements {
     /// Opens the room of a call that is in one: asks for its token, or creates it with its agent. A pipeline that has
-    /// to be started is, and may hand out a room. Other calls stay as they are.
+    /// to be started is, and may hand out a room; a platform's session is asked for. Other calls stay as they are.
     ///
     /// # Errors
     /// The reason for which there can be no call.
-    pub async fn open_room(&self, placed: &mut Placed) -> std::result::Result<(), Obstacle> {
-        let Some(plan) = placed.room.as_mut() else { return self.start_pipeline(placed).await };
-        let Destination::Room(dial) = &mut placed.placement.destination else { return Ok(()) };
+    pub async fn open_room(&self, prepared: &mut PreparedCall) -> std::result::Result<(), Obstacle> {
+        if prepared.session.is_some() {
+            return self.open_session(prepared).await;
+        }
+        let Some(plan) = prepared.room.as_mut() else { return self.start_pipeline(prepared).await };
+        let Destination::Room(dial) = &mut prepared.placement.destination else { return Ok(()) };
         let agent_name = plan.visit.agent_name.clone();
         let (admission, credentials) = match &plan.way {
             Way::Webhook(server) => {
@@ -158,8 +161,8 @@ impl Placements {
         };
         let Admission { server_url, token } = admission;
         let dispatched = Some(agent_name.clone()).filter(|name| !name.is_empty());
-        dial.terms = RoomTerms { agent_name, credentials };
-        dial.target = RoomTarget { server_url, token, tool_topic: placed.tool_topic.clone(), agent_name: dispatched };
+        dial.terms = RoomTerms { agent_name, credentials, ..RoomTerms::default() };
+        dial.target = RoomTarget { server_url, token, tool_topic: prepared.tool_topic.clone(), agent_name: dispatched };
         Ok(())
     }
 
@@ -180,10 +183,10 @@ impl Placements {
         let mut db = self.store.org(organization).read().await?;
         let Some(row) = db.find::<ResultDoc>(result_id).await? else { return Ok(()) };
         // A call that goes on here, though its claim could not be renewed, keeps its room.
-        let Some(room) = row.doc.room.filter(|_| !self.live.holds(result_id)) else { return Ok(()) };
-        let is_own = match db.find::<AgentDoc>(row.doc.body.agent_id).await? {
+        let Some(room) = row.doc.room.clone().filter(|_| !self.live.holds(result_id)) else { return Ok(()) };
+        let is_own = match met_agent(&mut db, &row.doc).await? {
             // An agent without a connection was called in a room that its run named.
-            Some(agent) => agent.doc.spec.connection().is_none_or(|kind| kind == ConnectionType::P1),
+            Some(agent) => agent.connection().is_none_or(|kind| kind == ConnectionType::P1),
             None => true,
         };
         let platforms = stored_integrations(&mut db).await?;
@@ -219,14 +222,14 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::placement::tests::cast;
+    use crate::placement::tests::rows_of;
 
     const DRAW: u32 = 0xabcd;
 
     fn plan_of(agent: Value, human: Value, run: Value) -> RoomPlan {
         let stored = json!({ "P1_url": "wss://rooms.example", "P1_api_key": "k", "P1_api_secret": "s" });
         let platforms = serde_json::from_value(stored).expect("every field has a default");
-        plan(&Cast { platforms, ..cast(agent, human, run) }, DRAW)
+        plan(&CallRows { platforms, ..rows_of(agent, human, run) }, DRAW)
     }
 
     #[test]
@@ -316,8 +319,8 @@ mod tests {
             (json!({ "P1_token_webhook_url": "http://h" }), json!({}), None),
         ] {
             let platforms = serde_json::from_value(stored).expect("every field has a default");
-            let cast = Cast { platforms, ..cast(agent.clone(), json!({}), json!({})) };
-            let found = dial(&cast, &Settings::new("unused")).err().map(|obstacle| (obstacle.code, obstacle.message));
+            let rows = CallRows { platforms, ..rows_of(agent.clone(), json!({}), json!({})) };
+            let found = dial(&rows, &Settings::new("unused")).err().map(|obstacle| (obstacle.code, obstacle.message));
             let expect = expect.map(|why| (ErrorCode::from("MISSING_P1_INTEGRATION"), why.to_owned()));
             assert_eq!(found, expect, "{agent}");
         }

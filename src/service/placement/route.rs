@@ -12,7 +12,7 @@ use ringer_transport::sip::names::Resolver;
 
 use super::dial::Outgoing;
 use super::platform::NOT_SUPPORTED;
-use super::{Cast, Obstacle, phone, pipeline, room, socket};
+use super::{CallRows, Obstacle, adapter, adapter_place, adapter_ways, phone, pipeline, room, socket};
 use crate::Settings;
 use crate::conversation::facts::spoken_value;
 
@@ -24,58 +24,68 @@ const VALUE_BYTES: usize = 1024;
 
 /// Returns how the call with the agent comes about, and the number that leaves by it.
 pub(super) async fn destination(
-    cast: &Cast,
+    rows: &CallRows,
     codecs: &[Codec],
     settings: &Settings,
 ) -> Result<(Destination, Option<Outgoing>), Obstacle> {
-    let kind = reachable(cast, settings)?;
-    let agent = &cast.agent.spec;
+    let kind = reachable(rows, settings)?;
+    let agent = &rows.agent.spec;
     // The other side states where media goes, whichever calls.
     let guard = Guard::new(settings.allow_private_agents);
-    if cast.is_called() {
-        let (codecs, headers) = (codecs.to_vec(), headers(cast));
+    if rows.is_called() {
+        if kind.is_by_adapter() {
+            // It is better known now than when the Digital Human listens.
+            match agent.is_placed_by_platform() {
+                true => adapter_place::place_plan(rows, settings).map(drop)?,
+                false => adapter::plan_of(rows, kind, settings).map(drop)?,
+            }
+        }
+        let (codecs, headers) = (codecs.to_vec(), headers(rows));
         let websocket = match kind {
-            ConnectionType::WebSocket => Some(Box::new(socket::terms(cast, settings)?)),
+            ConnectionType::WebSocket => Some(Box::new(socket::terms(rows, settings)?)),
             _ => None,
         };
-        let answering = Answering { codecs, guard: Some(guard), headers, websocket, ..Answering::default() };
+        let platform = agent.is_placed_by_platform().then(|| kind.as_str().into());
+        let answering = Answering { codecs, guard: Some(guard), headers, websocket, platform, ..Answering::default() };
         return Ok((Destination::Incoming(answering), None));
     }
     if kind == ConnectionType::WebSocket {
-        return Ok((Destination::WebSocket(Box::new(socket::dial(cast, settings)?)), None));
+        return Ok((Destination::WebSocket(Box::new(socket::dial(rows, settings)?)), None));
+    }
+    if kind.is_by_adapter() {
+        return adapter_ways::destination(rows, kind, codecs, headers(rows), settings).await;
     }
     if kind == ConnectionType::P1 {
-        return Ok((Destination::Room(Box::new(room::dial(cast, settings)?)), None));
+        return Ok((Destination::Room(Box::new(room::dial(rows, settings)?)), None));
     }
     if kind == ConnectionType::P2 {
-        return Ok((Destination::Pipeline(Box::new(pipeline::dial(cast, settings)?)), None));
+        return Ok((Destination::Pipeline(Box::new(pipeline::dial(rows, settings)?)), None));
     }
     if kind == ConnectionType::Phone {
-        let (dial, outgoing) = phone::dial(cast, settings).await?;
+        let (dial, outgoing) = phone::dial(rows, settings).await?;
         return Ok((Destination::Sip(dial), Some(outgoing)));
     }
-    let target = cast.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
+    let target = rows.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
     let target = target.ok_or_else(|| Obstacle::new(ErrorCode::InvalidSipDestination, "The agent has no sip_uri"))?;
     let hops = find_hops(target, &settings.names, &guard).await?;
-    let behind = phone::behind(cast, target, &hops, settings).await;
+    let behind = phone::behind(rows, target, &hops, settings).await;
     let dial = SipDial {
         target: target.clone(),
         hops,
         guard: Some(guard),
         username: agent.sip_username.clone(),
         password: agent.sip_password.clone().map(Secret::new),
-        headers: headers(cast),
+        headers: headers(rows),
         codecs: codecs.to_vec(),
-        from_user: cast.shown_number(behind.as_ref(), settings),
+        from_user: rows.shown_number(behind.as_ref(), settings),
         ..SipDial::default()
     };
     Ok((Destination::Sip(dial), behind))
 }
 
 /// Returns the kind of the agent, when it is one that can be called.
-fn reachable(cast: &Cast, settings: &Settings) -> Result<ConnectionType, Obstacle> {
-    cast.own_channel(&settings.sms)?;
-    match cast.telephony() {
+fn reachable(rows: &CallRows, settings: &Settings) -> Result<ConnectionType, Obstacle> {
+    match rows.telephony() {
         None => Err(Obstacle::new(ErrorCode::NoConnectionType, "The agent has no connection_type and no address")),
         Some(
             kind @ (ConnectionType::Sip
@@ -84,7 +94,8 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<ConnectionType, Obstacl
             | ConnectionType::P1
             | ConnectionType::P2),
         ) => Ok(kind),
-        Some(other) => Err(cast.unmet(other)),
+        Some(other) if adapter::adapter_of(other, settings).is_some() => Ok(other),
+        Some(other) => Err(rows.unmet(other)),
     }
 }
 
@@ -108,11 +119,11 @@ async fn find_hops(target: &str, names: &Resolver, guard: &Guard) -> Result<Vec<
 
 /// Returns the extra header fields of the INVITE, in order: the engine's, the agent's, the caller's traits. A later one
 /// of the same name takes the place of an earlier one, except of the engine's.
-fn headers(cast: &Cast) -> Vec<(String, String)> {
-    let own = [cast.result_id.to_string(), "SIP".to_owned()];
+fn headers(rows: &CallRows) -> Vec<(String, String)> {
+    let own = [rows.result_id.to_string(), "SIP".to_owned()];
     let mut headers: Vec<(String, String)> = OWN_HEADERS.map(str::to_owned).into_iter().zip(own).collect();
-    let custom = cast.agent.spec.custom_sip_headers.iter().flatten();
-    let traits = cast.human.traits.iter().filter(|fact| fact.is_sip_header);
+    let custom = rows.agent.spec.custom_sip_headers.iter().flatten();
+    let traits = rows.human.traits.iter().filter(|fact| fact.is_sip_header);
     let custom = custom.map(|(name, value)| (name.clone(), value.clone()));
     for (name, value) in custom.chain(traits.map(|fact| (fact.trait_name.clone(), spoken_value(&fact.value)))) {
         let name = header_name(&name);
@@ -145,16 +156,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::placement::tests::cast;
+    use crate::placement::tests::rows_of;
 
     #[test]
     fn headers_of_the_invite() {
         let check = |custom, traits, expect: &[(&str, &str)]| {
-            let cast = cast(json!({ "custom_sip_headers": custom }), json!({ "traits": traits }), json!({}));
+            let rows = rows_of(json!({ "custom_sip_headers": custom }), json!({ "traits": traits }), json!({}));
             let own = [("X-Simulation-Result-Id".to_owned(), "17".to_owned()), ("X-Call-Type".into(), "SIP".into())];
             let expect =
                 own.into_iter().chain(expect.iter().map(|(name, value)| (name.to_string(), value.to_string())));
-            assert_eq!(headers(&cast), expect.collect::<Vec<_>>());
+            assert_eq!(headers(&rows), expect.collect::<Vec<_>>());
         };
         let fact = |name: &str, kind: &str, value: Value| json!({"trait_name": name, "trait_data_type": kind, "value": value, "is_sip_header": true});
         check(json!({"Tenant": "42", "x-Run": "7"}), json!([]), &[("X-Tenant", "42"), ("x-Run", "7")]);
@@ -165,30 +176,6 @@ mod tests {
         let hidden = json!([{"trait_name": "pin", "trait_data_type": "STRING", "value": "1"}]);
         check(json!(null), hidden, &[]);
         check(json!({"Long": "ü".repeat(600)}), json!([]), &[("X-Long", "ü".repeat(512).as_str())]);
-    }
-
-    #[tokio::test]
-    async fn a_written_step_says_what_is_missing() {
-        let carrier = ringer_base::config::Sms { send_url: Some(Secret::new("http://h".into())), ..Default::default() };
-        let with_carrier = Settings { sms: std::sync::Arc::new(carrier), ..Settings::new("unused") };
-        for (modality, settings, code, text) in [
-            ("sms", Settings::new("unused"), "SMS_NOT_CONFIGURED", "No carrier for text messages is set up"),
-            ("sms", with_carrier.clone(), "CONNECTION_NOT_SUPPORTED", "connection_type are not held in this version"),
-            ("email", with_carrier.clone(), "EMAIL_NOT_CONFIGURED", "mail is not spoken in this version"),
-            (
-                "chat",
-                with_carrier,
-                "CONNECTION_NOT_SUPPORTED",
-                "agents that speak or text are not held in this version",
-            ),
-        ] {
-            let step = serde_json::from_value(json!({ "step": 1, "modality": modality })).expect("it fits");
-            let agent = json!({ "sip_uri": "sip:bob@127.0.0.1:5080" });
-            let cast = Cast { step: Some(step), ..cast(agent, json!({}), json!({})) };
-            let refused = destination(&cast, &[Codec::Pcmu], &settings).await.expect_err("it cannot be held");
-            assert_eq!(refused.code.as_str(), code);
-            assert!(refused.message.ends_with(text), "{}", refused.message);
-        }
     }
 
     #[tokio::test]
@@ -209,8 +196,8 @@ mod tests {
             ("none.example", Err(("SIP_DIAL_FAILED", "The host of \"sip:bob@none.example\" cannot be resolved"))),
             ("broken.example", Err(("SIP_DIAL_FAILED", broken))),
         ] {
-            let cast = cast(json!({ "sip_uri": format!("sip:bob@{host}") }), json!({}), json!({}));
-            let found = destination(&cast, &[Codec::Pcmu], &settings).await;
+            let rows = rows_of(json!({ "sip_uri": format!("sip:bob@{host}") }), json!({}), json!({}));
+            let found = destination(&rows, &[Codec::Pcmu], &settings).await;
             let found = found.map(|(mut found, _)| {
                 found.sip().and_then(|dial| dial.hops.first().cloned()).expect("it dials").to_string()
             });
@@ -251,7 +238,7 @@ mod tests {
             (json!({"connection_type": "WEBSOCKET", "type": "OUTBOUND"}), json!({}), None),
             (json!({"dynamic_sip_webhook_url": "http://h"}), json!({"sip_uri": sip}), None),
         ] {
-            let dialled = destination(&cast(agent.clone(), json!({}), run.clone()), &[Codec::Pcmu], &settings).await;
+            let dialled = destination(&rows_of(agent.clone(), json!({}), run.clone()), &[Codec::Pcmu], &settings).await;
             assert_eq!(dialled.err().map(|obstacle| obstacle.code), expect.map(ErrorCode::from), "{agent} {run}");
         }
     }

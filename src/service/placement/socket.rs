@@ -6,14 +6,14 @@ use ringer_engine::WebSocketDial;
 use ringer_model::error_code::ErrorCode;
 use ringer_transport::websocket::dialect::DialectError;
 
-use super::{Cast, Obstacle};
+use super::{CallRows, Obstacle};
 use crate::Settings;
 
 /// Returns how the server of the agent is reached.
-pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<WebSocketDial, Obstacle> {
+pub(super) fn dial(rows: &CallRows, settings: &Settings) -> Result<WebSocketDial, Obstacle> {
     let missing = || Obstacle::new(ErrorCode::WebsocketConnectFailed, "The agent has no websocket_url");
-    let url = url(cast).ok_or_else(missing)?;
-    let terms = terms(cast, settings)?;
+    let url = url(rows).ok_or_else(missing)?;
+    let terms = terms(rows, settings)?;
     if let Some(dialect) = terms.dialect.as_ref().filter(|dialect| !settings.any_host && !dialect.may_go_to(&url)) {
         let message = format!(
             "The dialect's headers and keys go to its hosts alone ({}): websocket_url leads to none of them",
@@ -25,9 +25,9 @@ pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<WebSocketDial, Ob
 }
 
 /// Returns the terms of a call over a WebSocket, whoever opens it.
-pub(super) fn terms(cast: &Cast, settings: &Settings) -> Result<WebSocketDial, Obstacle> {
-    let agent = &cast.agent.spec;
-    let named = cast.overrides.websocket_dialect.as_deref().or(cast.human.websocket_dialect.as_deref());
+pub(super) fn terms(rows: &CallRows, settings: &Settings) -> Result<WebSocketDial, Obstacle> {
+    let agent = &rows.agent.spec;
+    let named = rows.overrides.websocket_dialect.as_deref().or(rows.human.websocket_dialect.as_deref());
     let unknown =
         |error: ringer_base::error::Error| Obstacle::new(ErrorCode::WebsocketConnectFailed, error.to_string());
     let dialect = settings.dialect(named.or(agent.websocket_dialect.as_deref())).map_err(unknown)?;
@@ -41,8 +41,8 @@ pub(super) fn terms(cast: &Cast, settings: &Settings) -> Result<WebSocketDial, O
         password: agent.websocket_password.clone().map(Secret::new),
         dialect: Some(dialect),
         parameters,
-        result_id: u64::try_from(cast.result_id).unwrap_or_default(),
-        from: cast.human.phone_number.clone().unwrap_or_default(),
+        result_id: u64::try_from(rows.result_id).unwrap_or_default(),
+        from: rows.human.phone_number.clone().unwrap_or_default(),
         to: agent.phone_number.clone().unwrap_or_default(),
         settings: settings.sockets.clone(),
         guard: Some(Guard::new(settings.allow_private_agents)),
@@ -50,8 +50,8 @@ pub(super) fn terms(cast: &Cast, settings: &Settings) -> Result<WebSocketDial, O
 }
 
 /// Returns the address of the server: the run's, the Digital Human's or the agent's.
-fn url(cast: &Cast) -> Option<String> {
-    let given = [&cast.overrides.websocket_url, &cast.human.websocket_url, &cast.agent.spec.websocket_url];
+fn url(rows: &CallRows) -> Option<String> {
+    let given = [&rows.overrides.websocket_url, &rows.human.websocket_url, &rows.agent.spec.websocket_url];
     given.into_iter().flatten().find(|url| !url.is_empty()).cloned()
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::placement::tests::cast;
+    use crate::placement::tests::rows_of;
 
     #[test]
     fn the_nearest_address_and_dialect_count() {
@@ -73,7 +73,7 @@ mod tests {
             let desk = Dialect::new(Kind::VonageWebsocket);
             let dialects = BTreeMap::from([("desk".to_owned(), desk)]).into();
             let settings = Settings { dialects, ..Settings::new("unused") };
-            let dial = dial(&cast(agent, human, run), &settings);
+            let dial = dial(&rows_of(agent, human, run), &settings);
             dial.map_err(|obstacle| (obstacle.code.as_str().to_owned(), obstacle.message))
         };
         let agent = json!({

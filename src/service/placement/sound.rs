@@ -2,6 +2,7 @@
 //! a run.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -27,7 +28,10 @@ type Kept = Arc<OnceCell<Arc<Sound>>>;
 async fn read_upload(id: &str, settings: &Settings) -> Result<Vec<u8>, Failure> {
     let missing = || Failure { code: "fetch_failed", message: format!("There is no uploaded sound '{id}'") };
     let noise = Uuid::parse_str(id).map_err(|_| missing())?;
-    tokio::fs::read(settings.noise_file(noise)).await.map_err(|_| missing())
+    tokio::fs::read(settings.noise_file(noise)).await.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => missing(),
+        _ => Failure { code: "fetch_failed", message: format!("The uploaded sound '{id}' cannot be read: {error}") },
+    })
 }
 
 /// The sounds of the latest runs.

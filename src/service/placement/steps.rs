@@ -59,9 +59,10 @@ pub(super) fn step(given: &Object, traits: &Facts<'_>) -> Option<Step> {
         "silence" if agent => duration_ms().map(Step::WaitMs),
         "silence" => duration_ms().map(Step::SilenceMs),
         _ if agent => Some(Step::Hear),
-        "dtmf" => {
-            text("digits").map(|digits| keys(&traits.fill(digits))).filter(|keys| !keys.is_empty()).map(Step::Keys)
-        }
+        "dtmf" => text("digits")
+            .map(|digits| digits_of(&traits.fill(digits)))
+            .filter(|digits| !digits.is_empty())
+            .map(Step::Digits),
         _ => match (text("exact_message"), text("intent")) {
             (Some(words), _) => Some(Step::Say(traits.fill(words))),
             (None, meant) => meant.map(|meant| Step::Mean(traits.fill(meant))),
@@ -70,18 +71,18 @@ pub(super) fn step(given: &Object, traits: &Facts<'_>) -> Option<Step> {
 }
 
 /// Returns the digits of a text that can be sent.
-pub(super) fn keys(text: &str) -> String {
-    text.to_ascii_uppercase().chars().filter(is_key).collect()
+pub(super) fn digits_of(text: &str) -> String {
+    text.to_ascii_uppercase().chars().filter(is_digit).collect()
 }
 
-fn is_key(c: &char) -> bool {
+fn is_digit(c: &char) -> bool {
     c.is_ascii_digit() || "*#ABCD".contains(*c)
 }
 
 /// Returns the part of a text that is neither a digit that can be sent nor stands between such digits.
-pub(super) fn no_keys(text: &str) -> String {
+pub(super) fn not_digits(text: &str) -> String {
     let parts = |c: &char| *c == ',' || c.is_whitespace();
-    text.chars().filter(|c| !is_key(&c.to_ascii_uppercase()) && !parts(c)).collect()
+    text.chars().filter(|c| !is_digit(&c.to_ascii_uppercase()) && !parts(c)).collect()
 }
 
 #[cfg(test)]
@@ -132,7 +133,7 @@ mod tests {
             Step::Hear,
             Step::Say("I am Ann.".into()),
             Step::Mean("greets Ann".into()),
-            Step::Keys("12A".into()),
+            Step::Digits("12A".into()),
             Step::SilenceMs(1500),
             Step::WaitMs(2000),
         ];

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use ringer_base::config::Trunk;
+use ringer_base::config::{Trunk, carrier};
 use ringer_base::guard::Guard;
 use ringer_model::error_code::ErrorCode;
 use ringer_sip::uri::Uri;
@@ -14,29 +14,51 @@ use crate::conversation::user_part::Trunks;
 
 /// A port with which a host is looked up by its addresses alone.
 const ANY_PORT: u16 = 5060;
-/// Returns the trunk of a call with its name: the one that owns the caller's number, else the default; the only trunk
-/// is the default.
+
+/// Number that a call is made from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OwnNumber<'a> {
+    /// The number in E.164.
+    pub number: &'a str,
+    /// True if the caller's organization has added it.
+    pub is_added: bool,
+}
+
+/// Returns the trunk of a call with its name: the one that carries the caller's number, else the default; the only
+/// trunk is the default.
 ///
 /// # Errors
 /// `SIP_NOT_CONFIGURED` where there is none, `UNUSABLE_CALLER_ID` for a number that is not the trunk's, or where it has
 /// none.
-pub(crate) fn choose<'a>(trunks: &'a Trunks, caller: Option<&str>) -> Result<(&'a str, &'a Trunk), Obstacle> {
-    let owns = |trunk: &Trunk, number: &str| trunk.numbers.iter().any(|own| own == number);
-    let owner = caller.and_then(|number| trunks.iter().find(|(_, trunk)| owns(trunk, number)));
-    if let Some((name, trunk)) = owner {
-        return Ok((name, trunk));
+pub(crate) fn choose<'a>(trunks: &'a Trunks, caller: Option<OwnNumber<'_>>) -> Result<(&'a str, &'a Trunk), Obstacle> {
+    let unusable = |message: String| Obstacle { code: ErrorCode::UnusableCallerId, message };
+    if let Some(OwnNumber { number, is_added }) = caller
+        && let Some((name, trunk)) = carrier(trunks, number)
+    {
+        return match trunk.lists(number) || is_added {
+            true => Ok((name, trunk)),
+            false => Err(unusable(why_not_added(number, name))),
+        };
     }
     let Some((name, trunk)) = default_of(trunks) else {
         let why = if trunks.is_empty() { "none is set up" } else { "none is the default" };
         let message = format!("Phone numbers need a SIP trunk, and {why}");
         return Err(Obstacle { code: ErrorCode::SipNotConfigured, message });
     };
-    let unusable = |message: String| Obstacle { code: ErrorCode::UnusableCallerId, message };
     match caller {
-        Some(number) => Err(unusable(format!("{number} is no number of a trunk, and cannot be called from"))),
-        None if trunk.numbers.is_empty() => Err(unusable(format!("The trunk {name} has no number to call from"))),
+        Some(OwnNumber { number, .. }) => {
+            Err(unusable(format!("{number} is no number of a trunk, and cannot be called from")))
+        }
+        None if trunk.numbers.is_empty() && trunk.carries.is_empty() => {
+            Err(unusable(format!("The trunk {name} has no number to call from")))
+        }
         None => Ok((name, trunk)),
     }
+}
+
+/// Returns why a number cannot be called from that a trunk carries and that was not added.
+pub(super) fn why_not_added(number: &str, trunk: &str) -> String {
+    format!("{number} is a number of sip.trunks.{trunk}.carries: it has to be added before it is called from")
 }
 
 /// Returns the default trunk, or the only one.
@@ -121,8 +143,15 @@ pub(crate) mod tests {
         let without_default = trunks(&TWO.replace("default = true", ""));
         let one = trunks("[sip.trunks.only]\nhost = 'h'\nnumbers = ['+15550001111']");
         let bare = trunks("[sip.trunks.bare]\nhost = 'h'");
+        let blocks = trunks(&format!("{TWO}\n[sip.trunks.block]\nhost = 'h'\ncarries = ['+155500033']"));
+        let lone = trunks("[sip.trunks.lone]\nhost = 'h'\ncarries = ['+1555']");
         for (trunks, caller, expect) in [
             (&two, Some("+15550001111"), Ok("near")),
+            (&blocks, Some("+15550002222"), Ok("far")),
+            (&blocks, Some("+15550003333"), Ok("block")),
+            (&blocks, Some("+15550003399"), Err("UNUSABLE_CALLER_ID")),
+            (&blocks, Some("+15550009999"), Err("UNUSABLE_CALLER_ID")),
+            (&lone, None, Ok("lone")),
             (&two, Some("+15550002222"), Ok("far")),
             (&two, None, Ok("far")),
             (&two, Some("+15550009999"), Err("UNUSABLE_CALLER_ID")),
@@ -134,6 +163,7 @@ pub(crate) mod tests {
             (&bare, None, Err("UNUSABLE_CALLER_ID")),
             (&Trunks::new(), Some("+15550001111"), Err("SIP_NOT_CONFIGURED")),
         ] {
+            let caller = caller.map(|number| OwnNumber { number, is_added: number == "+15550003333" });
             let chosen = choose(trunks, caller).map(|(name, _)| name).map_err(|obstacle| obstacle.code);
             assert_eq!(chosen, expect.map_err(ErrorCode::from), "{caller:?}");
         }

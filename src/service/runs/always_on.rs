@@ -4,7 +4,7 @@
 
 use ringer_base::error::{Error, Result};
 use ringer_model::Object;
-use ringer_model::agent::AgentDoc;
+use ringer_model::agent::{AgentDoc, AgentSpec};
 use ringer_model::digital_human::DigitalHumanSpec;
 use ringer_model::result::ResultDoc;
 use ringer_model::run::{QueueSpec, RunDoc};
@@ -68,7 +68,11 @@ impl Runs {
         let simulation = db.get::<SimulationSpec>(simulation_id).await?;
         let agent_id = agent_of(&simulation.doc)?;
         let (run_id, seed) = self.run_of_the_day(&mut db, &simulation, agent_id).await?;
-        if !has_place(&mut db, run_id, &simulation.doc).await? {
+        let conversations = &self.conversations;
+        if !has_place(&mut db, run_id, &simulation.doc).await?
+            || !conversations.has_free_place(&mut db).await?
+            || conversations.is_over_budget(&mut db).await?
+        {
             return Ok(None);
         }
         let version = match simulation.doc.agent_version_id {
@@ -76,7 +80,7 @@ impl Runs {
             None => db.production_version(agent_id).await?.map(|row| row.id),
         };
         let (humans, overrides) = (Vec::new(), QueueSpec::default());
-        let plan = Plan { simulation, agent_id, version, humans, runs: 1, written: false, texter: None, overrides };
+        let plan = Plan { simulation, agent_id, version, humans, runs: 1, agent: AgentSpec::default(), overrides };
         let human = db.get::<DigitalHumanSpec>(human_id).await?;
         let repetition = repetitions_so_far(&mut db, run_id, human_id).await?;
         let doc = new_result(&plan, run_id, seed, &human, repetition, None, now);

@@ -21,6 +21,7 @@ use crate::Caller;
 use crate::conversation::artifacts::{CAPTURED, SIP_LOG, evidence, is_hidden};
 use crate::conversation::privacy::{redact_settings, redactor_of};
 use crate::conversation::snapshot::settings_of;
+use crate::spending::note_usage;
 
 /// Bytes of a file that are hashed at once.
 const PIECE: usize = 64 * 1024;
@@ -47,7 +48,7 @@ impl Runs {
     /// [`Error::NotAvailable`] before the conversation is finished, or while what is private is still in it.
     pub async fn evidence(&self, caller: &Caller, result_id: i64) -> Result<File> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        let row = db.get::<ResultDoc>(result_id).await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
         if !row.doc.body.status.is_terminal() || is_hidden(&row.doc, caller) {
             return Err(Error::NotAvailable("Evidence not available".into()));
         }
@@ -56,6 +57,7 @@ impl Runs {
         if let Some(redactor) = redactor_of(&mut db, &row.doc).await? {
             redact_settings(&mut config, &redactor);
         }
+        note_usage(&mut row, &db.use_of_result(result_id).await?);
         drop(db);
         let folder = self.settings.result_folder(result_id);
         // The same archive whenever it is asked for.
@@ -72,6 +74,8 @@ impl Runs {
                 members.push((name.to_owned(), Member::File(path)));
             }
         }
+        let mails = self.mail_files(&caller.organization, result_id).await?;
+        members.extend(mails.into_iter().map(|(name, path)| (name, Member::File(path))));
         match self.conversations.timeline(caller, result_id).await {
             Ok(timeline) => members.push(("timeline.json".to_owned(), pretty(&timeline)?)),
             Err(Error::NotAvailable(_)) => {}

@@ -50,9 +50,9 @@ impl Runs {
                 None => None,
                 Some(id) => match names.entry(id) {
                     Entry::Occupied(known) => Option::clone(known.get()),
-                    Entry::Vacant(room) => {
+                    Entry::Vacant(entry) => {
                         let human = db.find::<DigitalHumanSpec>(id).await?;
-                        room.insert(human.and_then(|row| row.doc.name)).clone()
+                        entry.insert(human.and_then(|row| row.doc.name)).clone()
                     }
                 },
             };
@@ -130,8 +130,11 @@ impl Export {
                     json!(evaluation.last_edited_at),
                 ]);
             }
-            let told = body.verdict.as_ref();
-            cells.extend([json!(told.map(|told| told.word)), json!(told.and_then(|told| told.reason.as_deref()))]);
+            let result_verdict = body.verdict.as_ref();
+            cells.extend([
+                json!(result_verdict.map(|result_verdict| result_verdict.word)),
+                json!(result_verdict.and_then(|result_verdict| result_verdict.reason.as_deref())),
+            ]);
             rows.push(cells);
         }
         table(rows)
@@ -228,13 +231,15 @@ enum Verdict {
 
 fn verdict(result: &ResultRecord) -> Verdict {
     let body = &result.body;
-    let told = body.verdict.as_ref();
+    let result_verdict = body.verdict.as_ref();
     let why = || {
         let code = body.error_code.as_ref().map(ErrorCode::as_str);
-        let reason = told.and_then(|told| told.reason.as_deref()).or(body.error_message.as_deref());
+        let reason = result_verdict
+            .and_then(|result_verdict| result_verdict.reason.as_deref())
+            .or(body.error_message.as_deref());
         code.into_iter().chain(reason).collect::<Vec<&str>>().join(": ")
     };
-    let failure = || match told.filter(|told| told.word == VerdictWord::Failed) {
+    let failure = || match result_verdict.filter(|result_verdict| result_verdict.word == VerdictWord::Failed) {
         Some(_) => why(),
         None => {
             let evaluation = evaluation(result);
@@ -247,14 +252,18 @@ fn verdict(result: &ResultRecord) -> Verdict {
         (Some(Outcome::Failed), ResultStatus::NoConnection | ResultStatus::NoAnswer | ResultStatus::SystemError) => {
             Verdict::Broken(why())
         }
-        (Some(Outcome::Failed), _) if body.error_code.is_some() => match told.map(|told| told.word) {
-            Some(VerdictWord::Failed) | None => Verdict::Failed(why()),
-            Some(_) => Verdict::Broken(why()),
-        },
+        (Some(Outcome::Failed), _) if body.error_code.is_some() => {
+            match result_verdict.map(|result_verdict| result_verdict.word) {
+                Some(VerdictWord::Failed) | None => Verdict::Failed(why()),
+                Some(_) => Verdict::Broken(why()),
+            }
+        }
         (Some(Outcome::Failed), _) => Verdict::Failed(failure()),
         (Some(Outcome::Cancelled), _) => Verdict::Skipped("cancelled".to_owned()),
         (Some(Outcome::NotEvaluated), _) => {
-            let reason = told.and_then(|told| told.reason.as_ref()).map(|reason| format!(": {reason}"));
+            let reason = result_verdict
+                .and_then(|result_verdict| result_verdict.reason.as_ref())
+                .map(|reason| format!(": {reason}"));
             Verdict::Skipped(format!("not evaluated{}", reason.unwrap_or_default()))
         }
         (Some(Outcome::Unknown(_)), _) => Verdict::Skipped("its outcome is not known to this version".to_owned()),

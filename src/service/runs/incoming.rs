@@ -1,5 +1,6 @@
 //! Calls that come in: whom they are for, and the result that takes them.
 
+use ringer_base::config::carrier;
 use ringer_base::error::Result;
 use ringer_model::Object;
 use ringer_model::agent::AgentDoc;
@@ -12,7 +13,7 @@ use serde_json::json;
 
 use super::Runs;
 use crate::conversation::inbound_address::{Goal, InboundAddress, has_place, login, stage};
-use crate::conversation::user_part::called_number;
+use crate::conversation::user_part::{called_number, dialled_digits, national_digits, of_national};
 
 /// Receiver of an incoming call.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +31,7 @@ impl Runs {
     /// address that was registered names the number in To alone.
     pub async fn reached_by(&self, user: &str, to: &str) -> Result<Reached> {
         match self.receiver_of(user).await? {
-            Reached::Nobody if called_number(&self.settings.trunks, to).is_some() => self.receiver_of(to).await,
+            Reached::Nobody if self.called_number(to).await?.is_some() => self.receiver_of(to).await,
             reached => Ok(reached),
         }
     }
@@ -39,7 +40,8 @@ impl Runs {
     pub async fn receiver_of(&self, user: &str) -> Result<Reached> {
         let mut busy = false;
         let mut forms = spellings(user);
-        forms.extend(called_number(&self.settings.trunks, user).filter(|number| !forms.contains(number)));
+        let called = self.called_number(user).await?;
+        forms.extend(called.filter(|number| !forms.contains(number)));
         for address in &forms {
             let Some((organization, result_id)) = self.store.org("").read().await?.leg_holder(address).await? else {
                 continue;
@@ -70,6 +72,20 @@ impl Runs {
             }
         }
         Ok(if busy { Reached::Busy } else { Reached::Nobody })
+    }
+
+    /// Returns the number of a trunk that a user part names: one that a trunk lists, or that was added and is carried.
+    async fn called_number(&self, user: &str) -> Result<Option<String>> {
+        let trunks = &self.settings.trunks;
+        let listed = called_number(trunks, user);
+        if listed.is_some() || trunks.values().all(|trunk| trunk.carries.is_empty()) {
+            return Ok(listed);
+        }
+        let Some((user, _)) = dialled_digits(user) else { return Ok(None) };
+        let Some(national) = national_digits(&user) else { return Ok(None) };
+        let mut added = self.store.org("").read().await?.registered_numbers_with_end(national).await?;
+        added.retain(|number| carrier(trunks, number).is_some());
+        Ok(of_national(added.iter(), national))
     }
 
     /// Takes a call for whom it has reached: the result is DISPATCHED then. `None`: there is no place for it.

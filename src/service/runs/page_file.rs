@@ -1,9 +1,12 @@
-//! All that a page shows of one conversation, for a file that is read without a server.
+//! All that a page shows of one conversation, or of a run with its conversations, for a file that is read without a
+//! server.
 
 use ringer_base::error::{Error, Result};
+use ringer_model::verdict::VerdictWord;
 use serde_json::{Value, json};
 
 use super::Runs;
+use super::run_list::{ResultChange, RunChanges};
 use crate::Caller;
 use crate::conversation::peaks::{PeakStretch, Zoom};
 use crate::conversation::transcode::{Packing, Track};
@@ -16,10 +19,24 @@ const MOST_DATA_BYTES: usize = 2_500_000;
 /// ms.
 const FINE_MS: i64 = 5 * 60 * 1000;
 
+/// Space for sound below which no recording is packed.
+const LEAST_AUDIO_BYTES: u64 = 16 * 1024;
+/// Most conversations of a run that are whole in its file; the others stand in its list.
+const MOST_CALLS: usize = 200;
+
+/// A run with its conversations.
+#[derive(Clone, Debug)]
+pub struct RunFile {
+    /// The run, and all its results as lists show them, those that did not pass first.
+    pub data: Value,
+    /// Conversations that fit, in the same order.
+    pub calls: Vec<CallFile>,
+}
+
 /// One conversation with its recording.
 #[derive(Clone, Debug)]
 pub struct CallFile {
-    /// Record, timeline, transcript, turns, signalling, reviews; null where there is none.
+    /// Record, timeline, transcript, turns, signalling, mails, reviews; null where there is none.
     pub data: Value,
     /// Outline of the recording.
     pub peaks: Option<PeakStretch>,
@@ -33,6 +50,43 @@ impl Runs {
     /// # Errors
     /// [`Error::NotAvailable`] before its end.
     pub async fn call_file(&self, caller: &Caller, result_id: i64) -> Result<CallFile> {
+        self.call_file_within(caller, result_id, (MOST_DATA_BYTES, MOST_AUDIO_BYTES)).await
+    }
+
+    /// Returns a run with as many of its conversations as fit into a file, those that did not pass first.
+    ///
+    /// # Errors
+    /// There is no such run, or a fault of the store.
+    pub async fn run_file(&self, caller: &Caller, run_id: i64) -> Result<RunFile> {
+        let RunChanges { run, mut results } = self.run_changes(caller, run_id, 0).await?;
+        let rank = |one: &ResultChange| match one.verdict {
+            Some(VerdictWord::Failed | VerdictWord::Unreachable) => 0,
+            Some(VerdictWord::Passed) => 2,
+            _ => 1,
+        };
+        results.sort_by_key(|one| (rank(one), one.id));
+        let (mut data_bytes, mut audio_bytes) = (MOST_DATA_BYTES, MOST_AUDIO_BYTES);
+        let mut calls = Vec::new();
+        for one in results.iter().filter(|one| one.status.is_terminal()).take(MOST_CALLS) {
+            let call = self.call_file_within(caller, one.id, (data_bytes, audio_bytes)).await?;
+            let bytes = call.data.to_string().len();
+            if bytes > data_bytes {
+                break;
+            }
+            data_bytes -= bytes;
+            audio_bytes -= call.audio.as_ref().map_or(0, |audio| audio.len() as u64);
+            calls.push(call);
+        }
+        Ok(RunFile { data: json!({ "run": run, "results": results }), calls })
+    }
+
+    /// Returns what a page shows of a conversation within so many bytes of data and of sound.
+    async fn call_file_within(
+        &self,
+        caller: &Caller,
+        result_id: i64,
+        (data_bytes, audio_bytes): (usize, u64),
+    ) -> Result<CallFile> {
         let result = self.result(caller, result_id).await?;
         if !result.body.status.is_terminal() {
             return Err(Error::NotAvailable("Page not available".into()));
@@ -44,18 +98,19 @@ impl Runs {
             "turns": there(self.turn_list(caller, result_id).await)?,
             "reviews": there(self.evaluations.reviews(caller, result_id).await)?,
             "ladder": there(self.ladder(caller, result_id).await)?,
+            "mails": there(self.mail_list(caller, result_id).await)?,
             "left_out": [],
         });
         let mut left_out: Vec<&str> = Vec::new();
         // The parts that are missed least go first.
-        for name in ["ladder", "timeline", "transcript"] {
-            if data.to_string().len() > MOST_DATA_BYTES {
+        for name in ["ladder", "timeline", "mails", "transcript"] {
+            if data.to_string().len() > data_bytes {
                 data[name] = Value::Null;
                 left_out.push(name);
             }
         }
-        let has_room = data.to_string().len() <= MOST_DATA_BYTES;
-        let audio = if has_room { self.small_audio(caller, result_id).await? } else { None };
+        let is_small = data.to_string().len() <= data_bytes;
+        let audio = if is_small { self.small_audio(caller, result_id, audio_bytes).await? } else { None };
         let has_recording = result.body.audio_url.is_some();
         if has_recording && audio.is_none() {
             left_out.push("recording");
@@ -75,7 +130,10 @@ impl Runs {
     }
 
     /// Returns the recording in the best form that is small enough: both sides, else the mix of them.
-    async fn small_audio(&self, caller: &Caller, result_id: i64) -> Result<Option<Vec<u8>>> {
+    async fn small_audio(&self, caller: &Caller, result_id: i64, most_bytes: u64) -> Result<Option<Vec<u8>>> {
+        if most_bytes < LEAST_AUDIO_BYTES {
+            return Ok(None);
+        }
         for track in [Track::Both, Track::Mix] {
             let path = match self.conversations.packed_path(caller, result_id, track, Packing::Opus).await {
                 Ok(path) => path,
@@ -83,7 +141,7 @@ impl Runs {
                 Err(error) => return Err(error),
             };
             let bytes = tokio::fs::metadata(&path).await.map_err(Error::internal)?.len();
-            if bytes <= MOST_AUDIO_BYTES {
+            if bytes <= most_bytes {
                 return tokio::fs::read(&path).await.map(Some).map_err(Error::internal);
             }
         }

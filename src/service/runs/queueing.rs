@@ -6,6 +6,7 @@ use ringer_base::error::{Error, Result};
 use ringer_media::call::EndReason;
 use ringer_media::seed::Seed;
 use ringer_model::agent::{AgentDoc, AgentMode, AgentSpec, ConnectionType};
+use ringer_model::customer::CommunityDoc;
 use ringer_model::digital_human::DigitalHumanSpec;
 use ringer_model::id::IdString;
 use ringer_model::result::{ResultBody, ResultDoc, ResultRecord, StatusChange};
@@ -27,6 +28,7 @@ use crate::conversation::waiting::count_reasons;
 use crate::library::agents::base_seed;
 use crate::library::field_rules;
 use crate::library::versions::version_of;
+use crate::spending::{join_sums, note_usages, usage_of};
 use crate::{Caller, Settings};
 
 /// A run with its results.
@@ -67,31 +69,60 @@ pub(crate) struct Plan {
     pub version: Option<Uuid>,
     pub humans: Vec<Row<DigitalHumanSpec>>,
     pub runs: i64,
-    /// True if the conversations are written.
-    pub written: bool,
-    /// Agent of the conversations by text messages; `None` for other runs.
-    pub texter: Option<AgentSpec>,
+    pub agent: AgentSpec,
     pub overrides: QueueSpec,
 }
 
 impl Plan {
-    /// Returns the numbers of a conversation by text messages.
-    fn pair(&self, human: &DigitalHumanSpec) -> Option<[String; 2]> {
-        let [own, agent] = self.overrides.text_numbers(self.texter.as_ref()?, human);
-        Some([own?, agent?])
+    /// Returns the numbers of the conversations by text messages with a Digital Human.
+    fn pairs<'a>(&'a self, human: &'a DigitalHumanSpec) -> impl Iterator<Item = [String; 2]> + 'a {
+        steps(human).into_iter().filter_map(|number| {
+            let step = human.step(number);
+            let agent = self.agent.met_in(step);
+            let [own, agent] = agent.is_sms().then(|| self.overrides.text_numbers(&agent, human, step))?;
+            Some([own?, agent?])
+        })
+    }
+
+    /// Checks that every conversation can be held by the settings of the agent and of the run.
+    ///
+    /// # Errors
+    /// The first one that cannot, with the setting that it lacks.
+    fn check(&self, settings: &Settings) -> Result<()> {
+        let run = &self.overrides;
+        for human in self.humans.iter().map(|row| &row.doc) {
+            for step in steps(human).into_iter().map(|number| human.step(number)) {
+                if let Some(step) = step
+                    && let Some(field) = self.agent.missing_for(step, run)
+                {
+                    let (number, modality) = (step.step, step.modality.as_str());
+                    let text = format!("journey step {number} needs {modality}, and {field} is not set");
+                    return Err(Error::Refused(text));
+                }
+                let agent = self.agent.met_in(step);
+                check_mode(agent.connection(), agent.mode)?;
+                if agent.connection().or(run.connection()) == Some(ConnectionType::WebSocket) {
+                    let dialects = [&run.websocket_dialect, &human.websocket_dialect, &agent.websocket_dialect];
+                    let dialect = dialects.into_iter().flatten().next();
+                    check_carried(&agent, dialect.map(String::as_str), settings)?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
 impl Runs {
     /// Makes a run with all its results, and a call job for each conversation that need not wait for another.
+    #[cfg(any(test, feature = "testing"))]
     pub async fn queue_simulation_run(&self, caller: &Caller, spec: QueueSpec) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let answer = self.queue_in(&mut db, caller, spec, Purpose::default()).await?;
         db.answer(answer).await
     }
 
-    /// Queues a run as [`Runs::queue_simulation_run`] does, of the simulation that a request names by id, by code,
-    /// or by both.
+    /// Makes a run with all its results, of the simulation that a request names by id, by code, or by both; and a call
+    /// job for each conversation that need not wait for another.
     pub async fn queue_named_run(&self, caller: &Caller, request: QueueRequest) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let simulation_id = named_simulation(&mut db, request.simulation_id.as_ref(), request.svc_as_code_id).await?;
@@ -100,8 +131,8 @@ impl Runs {
         db.answer(answer).await
     }
 
-    /// Queues a run as [`Runs::queue_simulation_run`] does, within a transaction and for a purpose. A refusal has
-    /// changed nothing.
+    /// Queues a run as [`Runs::queue_named_run`] does, within a transaction and for a purpose. A refusal has changed
+    /// nothing.
     pub(crate) async fn queue_in(
         &self,
         db: &mut Session,
@@ -123,22 +154,24 @@ impl Runs {
             overrides: plan.overrides.clone(),
             start_told: false,
             day: None,
-            created_by: Some(caller.key_id),
+            created_by: Some(caller.author()),
         };
-        let run_id = db.insert(&run, now, Some(caller.key_id)).await?;
+        let run_id = db.insert(&run, now, Some(caller.author())).await?;
         let lane = Lane::of_run(run_id, &plan.simulation.doc);
         let mut ids = Vec::new();
         for human in &plan.humans {
             let count = if purpose.once { 1 } else { repetitions(&plan, human) };
             for repetition in 0..count {
-                for step in steps(human) {
+                for step in steps(&human.doc) {
                     let mut doc = new_result(&plan, run_id, seed, human, repetition, step, now);
-                    doc.body.tags.extend(purpose.tag.map(str::to_owned));
-                    let id = db.insert(&doc, now, Some(caller.key_id)).await?;
+                    let purposes = purpose.tag.filter(|tag| !doc.body.tags.iter().any(|known| known == tag));
+                    doc.body.tags.extend(purposes.map(str::to_owned));
+                    let id = db.insert(&doc, now, Some(caller.author())).await?;
                     ids.push(id.to_string());
                     if step.is_none_or(|step| step == 1) {
                         let job = CallJob { organization: caller.organization.clone(), result_id: id, attempt: 1 };
-                        db.put_conversation(job, plan.written, now, lane.as_ref()).await?;
+                        let written = plan.agent.met_in(human.doc.step(step)).is_written();
+                        db.put_conversation(job, written, now, lane.as_ref()).await?;
                     }
                 }
             }
@@ -181,10 +214,13 @@ impl Runs {
         let run = db.get::<RunDoc>(run_id).await?;
         let simulation = db.get::<SimulationSpec>(run.doc.simulation_id).await?.doc;
         let counters = db.tally(run_id).await?.counters;
-        let results = db.results_of_run(run_id).await?;
+        let mut results = db.results_of_run(run_id).await?;
+        let uses = db.use_of_run(run_id).await?;
+        note_usages(&mut results, &uses);
+        let usage = usage_of(&join_sums(uses.into_iter().map(|(_, sum)| sum)));
         let reasons = self.conversations.queue_reasons(&mut db, &results).await?;
         Ok(RunResults {
-            simulation_run: run_record(run, counters, &simulation, count_reasons(&reasons)),
+            simulation_run: RunRecord { usage, ..run_record(run, counters, &simulation, count_reasons(&reasons)) },
             simulation_results: results.into_iter().map(|row| self.result_record(row, &reasons, caller)).collect(),
             status: "200".into(),
         })
@@ -236,7 +272,7 @@ impl Runs {
     /// Returns the numbers of the conversations by text messages that a run would hold.
     pub(crate) async fn pairs(&self, db: &mut Session, spec: QueueSpec, purpose: Purpose) -> Result<Vec<[String; 2]>> {
         let plan = self.plan(db, spec, purpose).await?;
-        Ok(plan.humans.iter().filter_map(|human| plan.pair(&human.doc)).collect())
+        Ok(plan.humans.iter().flat_map(|human| plan.pairs(&human.doc)).collect())
     }
 
     async fn plan(&self, db: &mut Session, mut spec: QueueSpec, purpose: Purpose) -> Result<Plan> {
@@ -244,7 +280,7 @@ impl Runs {
         let simulation = db.get::<SimulationSpec>(simulation_id).await?;
         let agent_id = simulation.doc.agent_id.get().ok_or(Error::NotFound("Agent"))?;
         let agent = db.get::<AgentDoc>(agent_id).await?.doc;
-        let chosen = chosen_humans(db, spec.digital_human_ids.as_deref()).await?;
+        let chosen = Chosen::of_request(db, spec.digital_human_ids.as_deref(), spec.community_ids.as_deref()).await?;
         let twin = field_rules::twins(spec.agent_version_id, spec.prompt_id.take());
         let version = match twin.clone().ok().flatten().or(simulation.doc.agent_version_id) {
             Some(version) => Some(version_of(db, agent_id, version).await?.id),
@@ -262,24 +298,16 @@ impl Runs {
         if agent.spec.simulations_disabled {
             return Err(Error::Refused("Simulations are disabled for this agent".into()));
         }
-        let humans = pick(db.digital_humans_of(simulation_id).await?, &chosen, simulation_id)?;
+        let humans = chosen.pick(db.digital_humans_of(simulation_id).await?, simulation_id)?;
         field_rules::phone("phone_number", &mut spec.phone_number)?;
         field_rules::sip_uri(spec.sip_uri.as_deref(), &self.settings)?;
         field_rules::websocket(spec.websocket_url.as_deref(), &self.settings)?;
         field_rules::dialect(spec.websocket_dialect.as_deref(), &self.settings)?;
-        check_mode(agent.spec.connection(), agent.spec.mode)?;
-        if agent.spec.connection().or(spec.connection()) == Some(ConnectionType::WebSocket) {
-            let spoken = humans.iter().map(|human| human.doc.websocket_dialect.as_deref()).map(|of_human| {
-                spec.websocket_dialect.as_deref().or(of_human).or(agent.spec.websocket_dialect.as_deref())
-            });
-            spoken.into_iter().try_for_each(|name| check_carried(&agent.spec, name, &self.settings))?;
-        }
         let runs = spec.runs_per_digital_human.or(simulation.doc.runs_per_digital_human).unwrap_or(1);
-        let written = agent.spec.is_written();
-        let texter = Some(agent.spec).filter(AgentSpec::is_sms);
-        let plan = Plan { simulation, agent_id, version, humans, runs, written, texter, overrides: spec };
+        let plan = Plan { simulation, agent_id, version, humans, runs, agent: agent.spec, overrides: spec };
+        plan.check(&self.settings)?;
         let total = plan.humans.iter().fold(0i64, |total, human| {
-            let results = repetitions(&plan, human).saturating_mul(steps(human).len() as i64);
+            let results = repetitions(&plan, human).saturating_mul(steps(&human.doc).len() as i64);
             total.saturating_add(results)
         });
         let limit = self.settings.max_results_per_run;
@@ -309,38 +337,69 @@ async fn named_simulation(db: &mut Session, id: Option<&IdString>, code: Option<
     }
 }
 
-/// Returns the ids asked for, each of a Digital Human that the organization has; empty: all of the simulation.
-async fn chosen_humans(db: &mut Session, ids: Option<&[IdString]>) -> Result<Vec<i64>> {
-    let mut chosen = Vec::new();
-    for id in ids.unwrap_or_default() {
-        let id = id.get().ok_or(Error::NotFound("Digital human"))?;
-        db.get::<DigitalHumanSpec>(id).await?;
-        chosen.push(id);
-    }
-    Ok(chosen)
+/// Digital Humans that a request names; none: all of the simulation.
+struct Chosen {
+    /// Ids of Digital Humans that the organization has.
+    ids: Vec<i64>,
+    /// Titles of communities, and their members.
+    communities: Vec<(String, Vec<i64>)>,
 }
 
-fn pick(linked: Vec<Row<DigitalHumanSpec>>, chosen: &[i64], simulation: i64) -> Result<Vec<Row<DigitalHumanSpec>>> {
-    if linked.is_empty() {
-        return Err(Error::Refused(NO_HUMANS.into()));
+impl Chosen {
+    /// Reads what a request names.
+    ///
+    /// # Errors
+    /// A Digital Human or a community that the organization does not have, or a community without members.
+    async fn of_request(db: &mut Session, ids: Option<&[IdString]>, communities: Option<&[Uuid]>) -> Result<Chosen> {
+        let mut chosen = Chosen { ids: Vec::new(), communities: Vec::new() };
+        for id in ids.unwrap_or_default() {
+            let id = id.get().ok_or(Error::NotFound("Digital human"))?;
+            db.get::<DigitalHumanSpec>(id).await?;
+            chosen.ids.push(id);
+        }
+        for id in communities.unwrap_or_default() {
+            let title = db.get::<CommunityDoc>(*id).await?.doc.title;
+            let members = db.members_of(*id).await?;
+            if members.is_empty() {
+                return Err(Error::Refused(format!("Community '{title}' has no digital humans")));
+            }
+            chosen.communities.push((title, members));
+        }
+        Ok(chosen)
     }
-    if let Some(id) = chosen.iter().find(|id| linked.iter().all(|row| row.id != **id)) {
-        return Err(Error::Refused(format!("Digital human {id} is not part of simulation {simulation}")));
+
+    /// Returns those of a simulation's Digital Humans that are named, each once.
+    ///
+    /// # Errors
+    /// Names those that are not part of the simulation.
+    fn pick(&self, linked: Vec<Row<DigitalHumanSpec>>, simulation: i64) -> Result<Vec<Row<DigitalHumanSpec>>> {
+        if linked.is_empty() {
+            return Err(Error::Refused(NO_HUMANS.into()));
+        }
+        let is_foreign = |id: &&i64| linked.iter().all(|row| row.id != **id);
+        if let Some(id) = self.ids.iter().find(is_foreign) {
+            return Err(Error::Refused(format!("Digital human {id} is not part of simulation {simulation}")));
+        }
+        for (title, members) in &self.communities {
+            let foreign: Vec<String> = members.iter().filter(is_foreign).map(i64::to_string).collect();
+            let (word, verb) = if foreign.len() == 1 { ("human", "is") } else { ("humans", "are") };
+            if !foreign.is_empty() {
+                let ids = foreign.join(", ");
+                let who = format!("Digital {word} {ids} of community '{title}'");
+                return Err(Error::Refused(format!("{who} {verb} not part of simulation {simulation}")));
+            }
+        }
+        let names_all = self.ids.is_empty() && self.communities.is_empty();
+        let is_member = |id: &i64| self.communities.iter().any(|(_, members)| members.contains(id));
+        let is_wanted = |row: &Row<DigitalHumanSpec>| names_all || self.ids.contains(&row.id) || is_member(&row.id);
+        Ok(linked.into_iter().filter(is_wanted).collect())
     }
-    let wanted = |row: &Row<DigitalHumanSpec>| chosen.is_empty() || chosen.contains(&row.id);
-    Ok(linked.into_iter().filter(wanted).collect())
 }
 
 /// Refuses a connection that cannot carry the agent's mode. No connection at all is found out at run time.
 fn check_mode(connection: Option<ConnectionType>, mode: AgentMode) -> Result<()> {
-    use ConnectionType as C;
     let Some(connection) = connection else { return Ok(()) };
-    let modes: &[AgentMode] = match connection {
-        C::Sms | C::HttpWebhook | C::P12 => &[AgentMode::Text],
-        C::Email => &[AgentMode::Email],
-        C::P6 | C::P7 | C::P8 | C::P10 | C::P11 => &[AgentMode::Voice, AgentMode::Text],
-        _ => &[AgentMode::Voice],
-    };
+    let modes = connection.modes();
     if modes.contains(&mode) {
         return Ok(());
     }
@@ -366,11 +425,22 @@ pub(crate) async fn repetitions_so_far(db: &mut Session, run_id: i64, human_id: 
 }
 
 /// Returns the journey steps of a Digital Human; one `None` without a journey.
-fn steps(human: &Row<DigitalHumanSpec>) -> Vec<Option<i64>> {
-    match &human.doc.journey_steps {
+fn steps(human: &DigitalHumanSpec) -> Vec<Option<i64>> {
+    match &human.journey_steps {
         Some(steps) if !steps.is_empty() => steps.iter().map(|step| Some(step.step)).collect(),
         _ => vec![None],
     }
+}
+
+/// Returns the tags that a result has from the start: those of its simulation and of its caller, each once.
+fn inherited_tags(simulation: &SimulationSpec, human: &DigitalHumanSpec) -> Vec<String> {
+    let mut tags: Vec<String> = Vec::new();
+    for tag in simulation.tags.iter().chain(&human.tags).chain(&human.tag) {
+        if !tags.contains(tag) {
+            tags.push(tag.clone());
+        }
+    }
+    tags
 }
 
 /// Returns a result of a run before its conversation.
@@ -397,6 +467,7 @@ pub(crate) fn new_result(
         journey_step: step,
         agent_version_id: plan.version,
         seed: seed.0 as i64,
+        tags: inherited_tags(&plan.simulation.doc, &human.doc),
         ..ResultBody::default()
     };
     ResultDoc { body, repetition, ..ResultDoc::default() }
@@ -447,5 +518,6 @@ fn run_record(
         seed: Some(run.doc.seed),
         completed_at: run.doc.completed_at,
         queue_reasons,
+        usage: None,
     }
 }

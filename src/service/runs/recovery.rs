@@ -16,15 +16,16 @@ impl Runs {
             return self.restore_schedules().await.map(|_| 0);
         }
         let interrupted = self.store.system().await?.results_interrupted().await?;
+        let mut broken_off = 0;
         for (organization, id) in &interrupted {
-            self.conversations.break_off(organization, *id).await?;
+            broken_off += usize::from(self.conversations.break_off(organization, *id).await?);
         }
         self.conversations.sweep_moved().await?;
         Queue::new(self.store.clone(), self.clock.clone()).end_leases().await?;
         self.restore_schedules().await?;
         self.store.abandon_running_requests().await?;
         self.store.admit_others().await?;
-        Ok(interrupted.len())
+        Ok(broken_off)
     }
 
     /// Returns the number of jobs that are due and wait for a worker, and the milliseconds since the first was due.

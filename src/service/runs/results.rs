@@ -18,6 +18,7 @@ use crate::Caller;
 use crate::conversation::privacy::{redact_doc, redactor_of};
 use crate::conversation::stream_address::hide_token;
 use crate::evaluation::records::recount_word_errors;
+use crate::spending::note_usage;
 
 /// Response to adding to a result.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -76,7 +77,8 @@ impl Runs {
     /// Returns one result of the caller's organization.
     pub async fn result(&self, caller: &Caller, result_id: i64) -> Result<ResultRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        let row = db.get(result_id).await?;
+        let mut row = db.get(result_id).await?;
+        note_usage(&mut row, &db.use_of_result(result_id).await?);
         let reasons = self.conversations.queue_reasons(&mut db, std::slice::from_ref(&row)).await?;
         Ok(self.result_record(row, &reasons, caller))
     }
@@ -97,7 +99,7 @@ impl Runs {
         if words_changed {
             recount_word_errors(&mut db, &mut row).await?;
         }
-        db.update(id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(id, &row.doc, self.clock.now_ms(), Some(caller.author())).await?;
         // A call of a tool that failed is an issue, whenever it is told of.
         if calls_changed && row.doc.body.status.is_terminal() {
             Box::pin(self.outbox.announce_finished(&mut db, SourceKind::Simulation, id)).await?;
@@ -153,8 +155,12 @@ impl Runs {
         Ok(HungUp { simulation_result_id: result_id, status })
     }
 
-    /// Asks a running conversation to end: from now on it takes no message. False when it does not run in this process.
+    /// Asks a running conversation to end: from now on it takes no message. False when it does not run in this process,
+    /// and not by mail, which no process holds.
     async fn end_running(&self, caller: &Caller, result_id: i64) -> Result<bool> {
+        if self.conversations.end_mail_thread(&caller.organization, result_id).await? {
+            return Ok(true);
+        }
         if !self.live.hangup(result_id, EndReason::ApiHangup) {
             return Ok(false);
         }
@@ -208,6 +214,11 @@ impl Runs {
         reasons: &HashMap<i64, QueueReason>,
         caller: &Caller,
     ) -> ResultRecord {
+        let queue_reason = reasons.get(&row.id).copied();
+        let queue_reason_text = match queue_reason {
+            Some(QueueReason::ModelBudget) => self.conversations.budget_waited_for(),
+            _ => None,
+        };
         let mut body = row.doc.body;
         if !caller.scope.covers(Scope::Write) {
             hide_token(&mut body.metadata);
@@ -217,7 +228,7 @@ impl Runs {
                 link.insert_str(0, base);
             }
         }
-        ResultRecord { id: row.id, queue_reason: reasons.get(&row.id).copied(), body }
+        ResultRecord { id: row.id, queue_reason, queue_reason_text, body }
     }
 }
 

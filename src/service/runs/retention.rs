@@ -1,6 +1,6 @@
 //! Retention of results, production calls and recordings, by age and by size.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
 use ringer_base::config::Retention;
@@ -13,6 +13,7 @@ use super::Runs;
 use crate::Caller;
 use crate::conversation::artifacts::{files, is_audio, remove_files, unfinished_id};
 use crate::files::{CALLS_FOLDER, RESULTS_FOLDER};
+use crate::library::limits::limits_in_force;
 use crate::library::noises::FOLDER as NOISES_FOLDER;
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
@@ -34,17 +35,20 @@ pub struct Cleared {
 
 impl Runs {
     /// Deletes finished results, production calls and recordings that are older than `keep` says, and uploads that were
-    /// never taken. Where recordings take more room than they may, the oldest of them are deleted too.
+    /// never taken. Where recordings take more space than they may, the oldest of them are deleted too.
     pub async fn clear_old(&self, keep: &Retention) -> Result<Cleared> {
         let mut cleared = Cleared::default();
         let lost_ms = self.clock.now_ms() - LOST_AFTER_MS;
         for folder in [CALLS_FOLDER, NOISES_FOLDER] {
             remove_files(&self.settings.data.join(folder), |name| is_lost(name, lost_ms)).await?;
         }
-        let before = |days: u32| (days > 0).then(|| self.clock.now_ms() - i64::from(days) * DAY_MS);
-        if let Some(before) = before(keep.results_days) {
+        let terms = self.terms(keep).await?;
+        if let Some(before) = terms.newest(|term| term.results_before_ms) {
             let mut old = Walk::before(before);
-            while let Some(Oldest { what, organization, .. }) = old.next(&self.store).await? {
+            while let Some(Oldest { what, organization, created_ms }) = old.next(&self.store).await? {
+                if terms.of(&organization).results_before_ms.is_none_or(|before| created_ms >= before) {
+                    continue;
+                }
                 let caller = Caller::engine(&organization);
                 let (deleted, count) = match what {
                     What::Result(id) => (self.delete_result(&caller, id).await.map(drop), &mut cleared.results),
@@ -60,9 +64,13 @@ impl Runs {
                 }
             }
         }
-        if let Some(before) = before(keep.recordings_days) {
+        if let Some(before) = terms.newest(|term| term.recordings_before_ms) {
             let mut old = Walk::before(before);
             while let Some(oldest) = old.next(&self.store).await? {
+                let term = terms.of(&oldest.organization);
+                if term.recordings_before_ms.is_none_or(|before| oldest.created_ms >= before) {
+                    continue;
+                }
                 cleared.recordings += u64::from(self.delete_sound(&oldest).await?);
             }
         }
@@ -87,6 +95,28 @@ impl Runs {
             }
         }
         Ok(cleared)
+    }
+
+    /// Returns the terms of every organization: its own limits, else those of `keep`.
+    async fn terms(&self, keep: &Retention) -> Result<Terms> {
+        let now = self.clock.now_ms();
+        let before = |days: u32| (days > 0).then(|| now - i64::from(days) * DAY_MS);
+        let term = |results_days: u32, recordings_days: u32| Term {
+            results_before_ms: before(results_days),
+            recordings_before_ms: before(recordings_days),
+        };
+        let mut own = HashMap::new();
+        let organizations = self.store.org("").read().await?.organizations().await?;
+        for (id, _) in organizations {
+            let limits = limits_in_force(&self.settings, &mut self.store.org(&id).read().await?).await?;
+            let days = [limits.results_days, limits.recordings_days];
+            if days.iter().any(Option::is_some) {
+                let [results, recordings] = days;
+                let days = (results.unwrap_or(keep.results_days), recordings.unwrap_or(keep.recordings_days));
+                own.insert(id, term(days.0, days.1));
+            }
+        }
+        Ok(Terms { own, general: term(keep.results_days, keep.recordings_days) })
     }
 
     async fn delete_sound(&self, of: &Oldest) -> Result<bool> {
@@ -121,6 +151,30 @@ impl Runs {
         }
         let was_there = remove_files(&self.settings.result_folder(result_id), is_audio).await?;
         Ok(was_linked || was_there)
+    }
+}
+
+/// Times before which results and recordings of an organization are old; `None`: they never are.
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    results_before_ms: Option<i64>,
+    recordings_before_ms: Option<i64>,
+}
+
+/// Terms of all organizations.
+struct Terms {
+    own: HashMap<String, Term>,
+    general: Term,
+}
+
+impl Terms {
+    fn of(&self, organization: &str) -> Term {
+        self.own.get(organization).copied().unwrap_or(self.general)
+    }
+
+    /// Returns the latest of the times that `which` takes from each term; `None`: nothing grows old.
+    fn newest(&self, which: impl Fn(&Term) -> Option<i64>) -> Option<i64> {
+        self.own.values().chain([&self.general]).filter_map(which).max()
     }
 }
 

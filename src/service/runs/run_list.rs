@@ -23,6 +23,7 @@ use uuid::Uuid;
 use super::Runs;
 use super::queueing::verdict;
 use crate::Caller;
+use crate::library::keys::authors;
 use crate::library::simulations::name_of;
 
 /// Selection and page of a list of runs.
@@ -37,7 +38,14 @@ pub struct RunQuery {
     /// Only runs of this state: RUNNING or COMPLETED.
     #[serde(default)]
     pub status: Option<RunStatus>,
-    /// Only runs of which a result has this tag.
+    /// Only runs with this verdict: passed, failed or warning.
+    #[serde(default)]
+    pub outcome: Option<RunOutcome>,
+    /// Only runs whose number is this text, or whose agent, simulation, tags, author or summary contain it, any case.
+    #[serde(default)]
+    #[schemars(length(max = 200))]
+    pub q: Option<String>,
+    /// Only runs of which a result has this tag: of its own, of its simulation, or of its caller.
     #[serde(default)]
     pub tag: Option<String>,
     /// Only runs that were queued at this time (UTC, `2026-01-05T09:00:00Z`) or later.
@@ -51,6 +59,11 @@ pub struct RunQuery {
     #[serde(default)]
     pub cursor: Option<i64>,
 }
+
+/// Runs that are looked through at once for a verdict or a text.
+const LOOKED_AT: i64 = 200;
+/// Most runs that one request looks through; the next page goes on behind them.
+const MOST_LOOKED_AT: usize = 2000;
 
 fn fifty() -> i64 {
     50
@@ -101,6 +114,8 @@ pub struct ListedRun {
     pub seed: Option<i64>,
     /// Text on what came of it; null before completion.
     pub summary: Option<String>,
+    /// Labels of its results, each once.
+    pub tags: Vec<String>,
 }
 
 /// A result as far as lists show it.
@@ -174,11 +189,32 @@ impl Runs {
             before: query.cursor,
         };
         let mut db = self.store.org(&caller.organization).read().await?;
-        let mut runs = db.run_list(&filter, limit + 1).await?;
-        let has_more = runs.len() as i64 > limit;
-        runs.truncate(limit as usize);
-        let next_cursor = runs.last().filter(|_| has_more).map(|run| run.id.to_string());
-        Ok(RunPage { simulation_runs: list(&mut db, runs).await?, next_cursor })
+        let wanted = query.q.as_deref().map(str::to_lowercase).filter(|text| !text.is_empty());
+        let is_wanted = |run: &ListedRun| {
+            query.outcome.is_none_or(|outcome| run.outcome == Some(outcome))
+                && wanted.as_deref().is_none_or(|text| run.mentions(text))
+        };
+        let is_all = query.outcome.is_none() && wanted.is_none();
+        let (mut filter, mut found, mut looked) = (filter, Vec::new(), 0);
+        // Verdict and names are no columns: runs are looked through, the newest first.
+        loop {
+            let batch = if is_all { limit + 1 } else { LOOKED_AT };
+            let mut runs = db.run_list(&filter, batch).await?;
+            let has_more = runs.len() as i64 == batch;
+            if is_all {
+                runs.truncate(limit as usize);
+            }
+            looked += runs.len();
+            let last = runs.last().map(|run| run.id);
+            found.extend(list(&mut db, runs).await?.into_iter().filter(is_wanted));
+            filter.before = last;
+            let is_full = found.len() as i64 > limit;
+            if is_full || !has_more || is_all || looked >= MOST_LOOKED_AT {
+                found.truncate(limit as usize);
+                let cursor = if is_full { found.last().map(|run| run.id) } else { last.filter(|_| has_more) };
+                return Ok(RunPage { simulation_runs: found, next_cursor: cursor.map(|id| id.to_string()) });
+            }
+        }
     }
 
     /// Returns one run, and its results that were changed at `since_ms` or later.
@@ -192,8 +228,8 @@ impl Runs {
             let name = match row.doc.body.digital_human_id {
                 None => None,
                 Some(id) => {
-                    if let std::collections::btree_map::Entry::Vacant(room) = names.entry(id) {
-                        room.insert(db.find::<DigitalHumanSpec>(id).await?.and_then(|human| human.doc.name));
+                    if let std::collections::btree_map::Entry::Vacant(entry) = names.entry(id) {
+                        entry.insert(db.find::<DigitalHumanSpec>(id).await?.and_then(|human| human.doc.name));
                     }
                     names[&id].clone()
                 }
@@ -211,9 +247,10 @@ impl Runs {
 }
 
 /// Fills in counters, latencies and names of runs.
-async fn list(db: &mut Session, runs: Vec<Row<RunDoc>>) -> Result<Vec<ListedRun>> {
+pub(super) async fn list(db: &mut Session, runs: Vec<Row<RunDoc>>) -> Result<Vec<ListedRun>> {
     let ids: Vec<i64> = runs.iter().map(|run| run.id).collect();
     let (tallies, latencies) = (db.tallies_of(&ids).await?, db.latencies_of(&ids).await?);
+    let mut tags = db.tags_of(&ids).await?;
     let (mut names, mut listed) = (Names::default(), Vec::with_capacity(runs.len()));
     for run in runs {
         let counters = tallies.get(&run.id).copied().unwrap_or_default().counters;
@@ -238,9 +275,19 @@ async fn list(db: &mut Session, runs: Vec<Row<RunDoc>>) -> Result<Vec<ListedRun>
             created_by,
             seed: Some(run.doc.seed),
             summary: run.doc.summary,
+            tags: tags.remove(&run.id).unwrap_or_default().into_iter().collect(),
         });
     }
     Ok(listed)
+}
+
+impl ListedRun {
+    /// True if one of its texts contains this one, which is in lower case.
+    fn mentions(&self, text: &str) -> bool {
+        let texts = [&self.agent_name, &self.simulation_name, &self.created_by, &self.summary];
+        let has = |of: &String| of.to_lowercase().contains(text);
+        self.id.to_string() == text || texts.into_iter().flatten().any(has) || self.tags.iter().any(has)
+    }
 }
 
 impl Names {
@@ -266,11 +313,7 @@ impl Names {
     async fn key(&mut self, db: &mut Session, id: Option<Uuid>) -> Result<Option<String>> {
         let Some(id) = id.filter(|id| !id.is_nil()) else { return Ok(None) };
         if self.keys.is_none() {
-            let shown = |key: ringer_store::KeyRow| match key.name.is_empty() {
-                true => (key.id, format!("{}...", key.prefix)),
-                false => (key.id, key.name),
-            };
-            self.keys = Some(db.keys().await?.into_iter().map(shown).collect());
+            self.keys = Some(authors(db).await?.into_iter().map(|author| (author.id, author.name)).collect());
         }
         Ok(self.keys.as_ref().and_then(|keys| keys.get(&id).cloned()))
     }
@@ -283,7 +326,7 @@ fn change(row: Row<ResultDoc>, digital_human_name: Option<String>) -> ResultChan
         let texts = [&evaluation.human_goal_reasoning, &evaluation.goal_reasoning, &evaluation.not_evaluated_reason];
         texts.into_iter().flatten().next().cloned()
     });
-    let told = body.verdict.as_ref().and_then(|verdict| verdict.reason.clone());
+    let result_verdict = body.verdict.as_ref().and_then(|verdict| verdict.reason.clone());
     ResultChange {
         id: row.id,
         digital_human_id: body.digital_human_id,
@@ -292,7 +335,7 @@ fn change(row: Row<ResultDoc>, digital_human_name: Option<String>) -> ResultChan
         status: body.status,
         outcome: body.outcome,
         verdict: body.verdict.as_ref().map(|verdict| verdict.word),
-        reason: told.or(body.error_message.clone()).or(judged),
+        reason: result_verdict.or(body.error_message.clone()).or(judged),
         error_code: body.error_code.clone(),
         error_owner: body.error_owner,
         agent_interruption_count: body.metric("agent_interruption_count").cloned(),

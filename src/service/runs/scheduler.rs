@@ -1,9 +1,7 @@
 //! Requests of a scheduler service: runs, journeys that go on, definitions that follow their platforms.
 
 use ringer_base::error::{Error, Result};
-use ringer_model::agent::{AgentDoc, Provider};
 use ringer_model::id::IdString;
-use ringer_model::integration::IntegrationSpec;
 use ringer_model::result::ResultDoc;
 use ringer_model::run::{NO_HUMANS, Purpose, QueueSpec};
 use ringer_model::schedule::ScheduleDoc;
@@ -16,7 +14,7 @@ use uuid::Uuid;
 
 use super::Runs;
 use crate::Caller;
-use crate::library::folders::stored_integrations;
+use crate::placement::definitions::readable;
 
 /// Response to starting a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -32,16 +30,29 @@ pub struct RunAccepted {
 pub struct AutosyncAccepted {
     /// Always the text `accepted`.
     pub status: String,
-    /// Number of agents to synchronise.
+    /// Number of agents whose synchronization was begun.
     pub targets: i64,
+    /// Agents whose synchronization was not begun, with the reasons.
+    pub skipped: Vec<AutosyncSkipped>,
+}
+
+/// An agent whose definition cannot follow its platform's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AutosyncSkipped {
+    /// Id of the agent, as it was sent.
+    pub agent_id: i64,
+    /// Provider, as it was sent.
+    pub provider: String,
+    /// Unknown agent or provider, or the setting that is missing.
+    pub reason: String,
 }
 
 /// An agent whose definition is to follow its platform's.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct AutosyncTarget {
     /// Id of the agent.
     pub agent_id: i64,
-    /// Platform that holds the agent's definition.
+    /// Platform that holds the agent's definition: P3 to P11, or the name of an `[autosync.NAME]` of the settings.
     pub provider: String,
 }
 
@@ -74,34 +85,30 @@ impl Runs {
         db.answer(RunAccepted { status: "accepted".into(), simulation_run_id: queued.simulation_run_id }).await
     }
 
-    /// Takes agents in whose definitions are to follow their platforms.
+    /// Takes agents in whose definitions are to follow their platforms, and names those for which that is not possible.
     pub async fn run_autosync(&self, caller: &Caller, targets: Vec<AutosyncTarget>) -> Result<AutosyncAccepted> {
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
-        let count = targets.len() as i64;
-        for AutosyncTarget { agent_id, provider } in targets {
-            db.get::<AgentDoc>(agent_id).await?;
-            let organization = caller.organization.clone();
-            db.put(&AutosyncJob { organization, agent_id, provider, asked_ms: now }, now, None).await?;
+        let (mut begun, mut skipped) = (Vec::new(), Vec::new());
+        for target in targets {
+            let reason = match begun.contains(&target) {
+                true => Some("The same target stands before it".to_owned()),
+                false => readable(&mut db, &self.settings, target.agent_id, &target.provider).await?.err(),
+            };
+            match reason {
+                None => begun.push(target),
+                Some(reason) => {
+                    let AutosyncTarget { agent_id, provider } = target;
+                    skipped.push(AutosyncSkipped { agent_id, provider, reason });
+                }
+            }
         }
-        db.answer(AutosyncAccepted { status: "accepted".into(), targets: count }).await
-    }
-
-    /// Brings one agent's definition in line with its platform's, as far as that can be asked, and logs what came of
-    /// it.
-    pub async fn autosync(&self, job: &AutosyncJob) -> Result<&'static str> {
-        let mut db = self.store.org(&job.organization).read().await?;
-        let Some(agent) = db.find::<AgentDoc>(job.agent_id).await? else { return Ok("the agent is gone") };
-        let platforms = stored_integrations(&mut db).await?;
-        let outcome = match Provider::parse(&job.provider) {
-            None => "the platform is not known",
-            Some(provider) if provider != agent.doc.spec.provider() => "the agent is of another platform",
-            Some(Provider::Custom) => "the agent is its owner's own: there is nothing to follow",
-            Some(provider) if !has_credentials(&platforms, provider) => "no credentials of the platform are set",
-            Some(_) => "no adapter of the platform is set up",
-        };
-        tracing::info!(agent = job.agent_id, provider = job.provider, outcome, "definition of an agent checked");
-        Ok(outcome)
+        for AutosyncTarget { agent_id, provider } in &begun {
+            let (organization, provider) = (caller.organization.clone(), provider.clone());
+            let job = AutosyncJob { organization, agent_id: *agent_id, provider, asked_ms: now, request: 1 };
+            db.put(&job, now, None).await?;
+        }
+        db.answer(AutosyncAccepted { status: "accepted".into(), targets: begun.len() as i64, skipped }).await
     }
 
     /// Lets journey steps go that are due and were lost: their step before is over, and nobody has them to do.
@@ -119,21 +126,5 @@ impl Runs {
             }
         }
         Ok(found)
-    }
-}
-
-fn has_credentials(platforms: &IntegrationSpec, provider: Provider) -> bool {
-    let set = |text: &Option<String>| text.is_some();
-    match provider {
-        Provider::P3 => set(&platforms.P3_api_key),
-        Provider::P4 => set(&platforms.P4_api_key),
-        Provider::P5 => set(&platforms.P5_private_key),
-        Provider::P6 => !platforms.P6_credentials.is_null(),
-        Provider::P7 => !platforms.P7_credentials.is_null(),
-        Provider::P8 => !platforms.P8_credentials.is_null(),
-        Provider::P9 => set(&platforms.P9_api_key),
-        Provider::P10 => !platforms.P10_api_key.is_null(),
-        // Theirs lie on the agent.
-        Provider::Custom | Provider::P11 | Provider::P12 => true,
     }
 }

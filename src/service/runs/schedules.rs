@@ -49,7 +49,7 @@ impl Runs {
         let now = self.clock.now_ms();
         let next_ms = if spec.enabled { cron.after(now) } else { None };
         let doc = ScheduleDoc { simulation_id, cron_expression, enabled: spec.enabled, next_ms };
-        let id = db.insert(&doc, now, Some(caller.key_id)).await?;
+        let id = db.insert(&doc, now, Some(caller.author())).await?;
         put_job(&mut db, id, &doc).await?;
         db.answer(answer_of(id, doc)).await
     }
@@ -70,7 +70,7 @@ impl Runs {
         row.doc.enabled = spec.enabled.unwrap_or(row.doc.enabled);
         let now = self.clock.now_ms();
         row.doc.next_ms = if row.doc.enabled { cron_of(&row.doc)?.after(now) } else { None };
-        db.update(row.id, &row.doc, now, Some(caller.key_id)).await?;
+        db.update(row.id, &row.doc, now, Some(caller.author())).await?;
         put_job(&mut db, row.id, &row.doc).await?;
         db.commit().await?;
         Ok(record_of(row))

@@ -12,7 +12,7 @@ use ringer_engine::dialogue::{Dialogue, Heard, Input, Output};
 use ringer_human::{Mind, whole_move};
 use ringer_media::call::Thought;
 use ringer_media::seed::Seed;
-use ringer_model::text::{Turn, TurnSpec};
+use ringer_model::text::{TextTurn, TextTurnRequest};
 use tokio::sync::{OwnedMutexGuard, mpsc};
 
 use super::Runs;
@@ -54,7 +54,7 @@ impl Talks {
 
 impl Runs {
     /// Returns a Digital Human's answer to a message; it begins the conversation when the first message is empty.
-    pub async fn text_turn(&self, caller: &Caller, spec: TurnSpec) -> Result<Turn> {
+    pub async fn text_turn(&self, caller: &Caller, spec: TextTurnRequest) -> Result<TextTurn> {
         let id = spec.test_case_id.get().ok_or(Error::NotFound("Digital human"))?;
         let mut db = self.store.org(&caller.organization).read().await?;
         let human = owned(&mut db, id).await?.doc;
@@ -87,7 +87,7 @@ impl Runs {
         // Left in the middle of a turn the conversation would wait for its own thought for ever.
         let turn = to_its_end(async move { talk.turn(now).await });
         let (text, end_conversation) = turn.await.map_err(Error::internal)?;
-        Ok(Turn::of(&spec.response_format, text, end_conversation))
+        Ok(TextTurn::of(&spec.response_format, text, end_conversation))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Conversations by text messages: queueing them, and what the carrier delivers into them.
 
+use ringer_base::config::carrier;
 use ringer_base::error::{Error, Result};
 use ringer_media::call::EndReason;
 use ringer_model::Object;
@@ -7,13 +8,16 @@ use ringer_model::result::ResultDoc;
 use ringer_model::run::{Accepted, AgentWanted, Purpose, QueueAnswer};
 use ringer_model::status::ResultStatus;
 use ringer_model::text::{Arrived, INBOX_MOST, SmsQueueSpec, pair_address};
+use ringer_sip::header::NameAddr;
 use ringer_store::{Row, Session};
+use ringer_transport::sip::address::called_user;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Runs;
 use crate::Caller;
+use crate::conversation::user_part::{UserPart, called_number, user_part};
 
 /// Response to queueing a run of conversations by text messages.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -34,6 +38,17 @@ pub struct Terminated {
     pub digital_human_id: i64,
     /// The Digital Human's number.
     pub phone_number: String,
+}
+
+/// Numbers of a text message that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressedText {
+    /// Number of the sender.
+    pub from: String,
+    /// Number of the receiver.
+    pub to: String,
+    /// Name of the trunk that owns the receiver's number; `None`: none does.
+    pub trunk: Option<String>,
 }
 
 impl Runs {
@@ -77,29 +92,58 @@ impl Runs {
         let sms = self.settings.sms.clone();
         let given = |name: &str| fields.get(sms.inbound_field(name)).and_then(Value::as_str).map(str::to_owned);
         let [from, to, text] = ["from", "to", "text"].map(|name| given(name).unwrap_or_default());
-        let message_id = given("message_id");
-        let holder = self.store.org("").read().await?.leg_holder(&pair_address([&to, &from])).await?;
+        self.take_text(&from, &to, &text, given("message_id")).await?;
+        Ok(acceptance())
+    }
+
+    /// Takes a text message into the conversation between its two numbers, or beside the call that it follows. One that
+    /// belongs to none is logged.
+    pub async fn take_text(&self, from: &str, to: &str, text: &str, message_id: Option<String>) -> Result<()> {
+        let holder = self.store.org("").read().await?.leg_holder(&pair_address([to, from])).await?;
         if let Some((organization, _)) = holder {
             let mut db = self.store.org(&organization).write().await?;
-            if !db.is_foreign_number(&to).await?
-                && let Some(mut row) = open_between(&mut db, [&to, &from]).await?
+            if !db.is_foreign_number(to).await?
+                && let Some(mut row) = open_between(&mut db, [to, from]).await?
             {
                 let inbox = &mut row.doc.inbox;
                 let repeated = message_id.as_ref().is_some_and(|id| inbox.knows(id));
                 if !repeated && !inbox.closed && !inbox.ended && inbox.messages.len() < INBOX_MOST {
-                    let at_ms = self.clock.now_ms();
+                    let (at_ms, text) = (self.clock.now_ms(), text.to_owned());
                     inbox.messages.push(Arrived { at_ms, message_id, text, more: false, ends: false });
                     db.update(row.id, &row.doc, at_ms, None).await?;
                     db.commit().await?;
                     self.live.note_change(row.id);
                 }
-                return Ok(acceptance());
+                return Ok(());
             }
         }
-        if !self.evaluations.take_follow_up(&from, &to, &text).await? {
+        if !self.evaluations.take_follow_up(from, to, text).await? {
             tracing::info!("text message matches no conversation");
         }
-        Ok(acceptance())
+        Ok(())
+    }
+
+    /// Returns the numbers of a text message over SIP, and the trunk that owns its receiver's. `receivers`: Request-URI
+    /// and To; a trunk that writes to the address that was registered names the number in To alone.
+    pub fn addressed_text(&self, from: &str, headers: &[(String, String)], receivers: [&str; 2]) -> AddressedText {
+        let trunks = &self.settings.trunks;
+        let users = receivers.map(called_user);
+        let own = users.iter().find_map(|user| called_number(trunks, user));
+        let owner = own.as_ref().and_then(|own| carrier(trunks, own));
+        let asserted = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("P-Asserted-Identity"));
+        let asserted = asserted.and_then(|(_, value)| NameAddr::parse(value)).map(|name| name.uri).unwrap_or_default();
+        let senders = [from, &asserted].map(called_user);
+        let sender = senders.iter().find_map(|user| match user_part(user) {
+            UserPart::Number(number) => Some(number),
+            UserPart::Digits | UserPart::Name => None,
+        });
+        let [user, _] = users;
+        let [name, _] = senders;
+        AddressedText {
+            from: sender.unwrap_or(name),
+            trunk: owner.map(|(name, _)| name.to_owned()),
+            to: own.unwrap_or(user),
+        }
     }
 }
 

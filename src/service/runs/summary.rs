@@ -17,7 +17,7 @@ const RESULTS_MOST: usize = 100;
 
 /// Facts about a run for the language model that summarises it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunTold {
+pub struct RunSummary {
     /// Text for the model's prompt.
     pub text: String,
     /// The counters as they were.
@@ -26,7 +26,7 @@ pub struct RunTold {
 
 impl Runs {
     /// Returns the facts about a run to summarise; `None` if the run is deleted or not complete.
-    pub async fn run_to_sum_up(&self, job: &SummaryJob) -> Result<Option<RunTold>> {
+    pub async fn run_to_sum_up(&self, job: &SummaryJob) -> Result<Option<RunSummary>> {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(run) = db.find::<RunDoc>(job.run_id).await? else { return Ok(None) };
         if run.doc.completed_at.is_none() || db.has_open_results(Owner::Run, job.run_id).await? {
@@ -46,14 +46,14 @@ impl Runs {
             let name = human.and_then(|human| human.doc.name).unwrap_or_else(|| "A caller".to_owned());
             let _ = write!(text, "\n- {name}: {}", describe_result(&row.doc.body));
         }
-        Ok(Some(RunTold { text, counted }))
+        Ok(Some(RunSummary { text, counted }))
     }
 
     /// Keeps the summary of a run, unless its counters are others by now.
-    pub async fn keep_summary(&self, job: &SummaryJob, told: &RunTold, summary: String) -> Result<()> {
+    pub async fn keep_summary(&self, job: &SummaryJob, summed_up: &RunSummary, summary: String) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut run) = db.find::<RunDoc>(job.run_id).await? else { return Ok(()) };
-        if run.doc.counted != told.counted {
+        if run.doc.counted != summed_up.counted {
             return Ok(());
         }
         run.doc.summary = Some(summary);

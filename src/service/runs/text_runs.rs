@@ -2,7 +2,6 @@
 
 use ringer_base::error::{Error, Result};
 use ringer_model::Object;
-use ringer_model::agent::AgentDoc;
 use ringer_model::result::{PostedToolCall, ResultDoc};
 use ringer_model::run::{AgentWanted, Purpose, QueueAnswer};
 use ringer_model::status::ResultStatus;
@@ -13,7 +12,7 @@ use ringer_store::{Row, Session};
 
 use super::Runs;
 use crate::Caller;
-use crate::conversation::facts::is_written;
+use crate::conversation::facts::{is_written, met_agent};
 use crate::conversation::privacy::{redact_doc, redactor_of};
 
 /// Refusal of a message that comes after the end.
@@ -61,8 +60,7 @@ impl Runs {
         if is_over || row.doc.inbox.ended {
             return Err(Error::Refused(ENDED.into()));
         }
-        let agent = db.get::<AgentDoc>(row.doc.body.agent_id).await?.doc;
-        if !agent.spec.is_http_text() {
+        if !met_agent(&mut db, &row.doc).await?.is_some_and(|agent| agent.is_http_text()) {
             return Err(Error::Refused("Simulation result is not an HTTP text conversation".into()));
         }
         if row.doc.inbox.messages.len() + row.doc.inbox.call_ids.len() >= INBOX_MOST {
@@ -84,7 +82,7 @@ impl Runs {
                 row.doc.inbox.closed
             }
         };
-        db.update(id, &row.doc, now, Some(caller.key_id)).await?;
+        db.update(id, &row.doc, now, Some(caller.author())).await?;
         let answer = db.answer(taken(end)).await?;
         self.live.note_change(id);
         Ok(answer)
@@ -130,7 +128,7 @@ impl Runs {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(false) };
         let waits = matches!(row.doc.body.status, ResultStatus::Initializing | ResultStatus::Queued);
-        Ok(waits && is_written(&mut db, row.doc.body.agent_id).await? != written)
+        Ok(waits && is_written(&mut db, &row.doc).await? != written)
     }
 
     /// Returns the status, and the messages and tool calls that follow the given counts.

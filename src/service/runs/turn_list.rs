@@ -72,7 +72,7 @@ impl Runs {
     }
 }
 
-/// Returns the number of keys of the extension, which come before the conversation.
+/// Returns the number of digits of the extension, which come before the conversation.
 fn extension_digits(body: &ResultBody) -> usize {
     let extension = find_note(&body.metadata, "behaviour").and_then(|behaviour| behaviour["extension"].as_str());
     extension.map_or(0, |digits| digits.chars().filter(|digit| *digit != ',').count())

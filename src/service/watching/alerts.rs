@@ -67,7 +67,7 @@ impl Watching {
         let mut db = self.store.org(&caller.organization).write().await?;
         self.check_alert(&mut db, &spec, None).await?;
         let doc = AlertDoc { spec, in_alert: false, last_triggered_at: None, trigger_count: 0 };
-        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(id).await?;
         db.answer(record_of(caller, row)).await
     }
@@ -80,7 +80,7 @@ impl Watching {
         let spec = patch.apply(&row.doc.spec).map_err(Error::internal)?;
         self.check_alert(&mut db, &spec, Some(&row.doc.spec)).await?;
         row.doc.spec = spec;
-        db.update(alert_id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(alert_id, &row.doc, self.clock.now_ms(), Some(caller.author())).await?;
         self.count_violations(&mut db, row).await?;
         let row = db.get(alert_id).await?;
         db.commit().await?;
@@ -280,7 +280,7 @@ fn record_of(caller: &Caller, row: Row<AlertDoc>) -> AlertRecord {
         notification_channels: spec.notification_channels,
         last_triggered_at,
         trigger_count,
-        created_by: None,
+        created_by: row.created_by,
         applies_to_all_agents: spec.applies_to_all_agents,
         agents: spec.agent_ids,
         created_at: Timestamp(row.created_ms),

@@ -39,7 +39,7 @@ enum Found {
 impl Found {
     /// Returns everything that went wrong in a conversation. Where this side broke it off, that the agent's own tools
     /// failed is all that is known of the agent.
-    pub fn of(body: &ResultBody) -> Vec<Found> {
+    pub(crate) fn of(body: &ResultBody) -> Vec<Found> {
         let mut all = Vec::new();
         for group in &body.tool_calls {
             for (code, text) in group.actual.iter().filter_map(|call| tool_call::error_of(&call.output)) {
@@ -93,7 +93,7 @@ impl Watching {
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<IssueDoc>(issue_id).await?;
         row.doc.triage = apply_patch::<TriageSpec>(&row.doc.triage, &patch)?;
-        db.update(issue_id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(issue_id, &row.doc, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(issue_id).await?;
         db.commit().await?;
         Ok(record_of(row))

@@ -81,7 +81,7 @@ impl Watching {
             failures: Default::default(),
             open_incident: None,
         };
-        let id = db.insert(&doc, now, Some(caller.key_id)).await?;
+        let id = db.insert(&doc, now, Some(caller.author())).await?;
         self.ask_for_check(&mut db, id, &doc).await?;
         let record = self.monitor_record(&mut db, id).await?;
         db.answer(record).await
@@ -141,7 +141,7 @@ impl Watching {
             let start = row.doc.spec.start_at.filter(|_| patch.fields().contains_key("start_at"));
             row.doc.next_check_at = next_check(&row.doc.spec, start.map_or(now, |start| start.ms().max(now)))?;
         }
-        db.update(monitor_id, &row.doc, now, Some(caller.key_id)).await?;
+        db.update(monitor_id, &row.doc, now, Some(caller.author())).await?;
         self.ask_for_check(&mut db, monitor_id, &row.doc).await?;
         let record = self.monitor_record(&mut db, monitor_id).await?;
         db.commit().await?;
@@ -231,7 +231,7 @@ impl Watching {
             ringing_timeout: LONGEST_RING_S,
             ..SimulationSpec::default()
         };
-        let simulation_id = db.insert(&simulation, now, Some(caller.key_id)).await?;
+        let simulation_id = db.insert(&simulation, now, Some(caller.author())).await?;
         let chosen = spec.checks.iter().filter(|check| check.enabled && check.kind == CheckType::DigitalHuman);
         let chosen = match chosen.filter_map(|check| check.config.digital_human_id).next() {
             Some(id) => db.find::<DigitalHumanSpec>(id).await?,
@@ -241,7 +241,7 @@ impl Watching {
             Some(human) => (human.id, false),
             None => {
                 let human = built_in(agent.goals.first().map(String::as_str));
-                (db.insert(&human, now, Some(caller.key_id)).await?, true)
+                (db.insert(&human, now, Some(caller.author())).await?, true)
             }
         };
         db.link(simulation_id, human_id, now).await?;

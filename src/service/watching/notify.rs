@@ -46,6 +46,7 @@ impl Watching {
     }
 
     /// Returns the notifications about a monitor, an alert or a run, newest first.
+    #[cfg(any(test, feature = "testing"))]
     pub async fn notifications_about(&self, organization: &str, subject: &str) -> Result<Vec<NotificationDoc>> {
         let mut db = self.store.org(organization).read().await?;
         let rows: Vec<Row<NotificationDoc>> = db.by("subject", subject).await?;

@@ -75,7 +75,7 @@ impl Watching {
         let mut db = self.store.org(&caller.organization).write().await?;
         check_filters(&mut db, &spec, None).await?;
         let doc = WebhookDoc { spec, signing_key: signing_key(), ..WebhookDoc::default() };
-        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(id).await?;
         db.answer(WebhookAdded { webhook: record_of(caller, row), signing_key: doc.signing_key }).await
     }
@@ -107,7 +107,7 @@ impl Watching {
             doc.consecutive_failures = 0;
         }
         doc.spec = spec;
-        db.update(id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(id, &doc, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(id).await?;
         // Events that waited while it was disabled may go now.
         db.note_job();
@@ -147,7 +147,7 @@ impl Watching {
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut doc = db.get::<WebhookDoc>(webhook_id).await?.doc;
         doc.signing_key = signing_key();
-        db.update(webhook_id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.update(webhook_id, &doc, self.clock.now_ms(), Some(caller.author())).await?;
         db.answer(SigningKey { signing_key: doc.signing_key, message: "Signing key generated".into() }).await
     }
 

@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Queue of writers for the write lock.
 #[derive(Debug)]
-pub struct Writers {
+pub(crate) struct Writers {
     state: Mutex<State>,
 }
 
@@ -62,7 +62,7 @@ pub struct WriteLock {
 
 impl Writers {
     /// Returns a queue for the use of `writer`.
-    pub fn new(writer: Connection) -> Arc<Writers> {
+    pub(crate) fn new(writer: Connection) -> Arc<Writers> {
         let group =
             Group { connection: Mutex::new(writer), open: false, statements: 0, members: Vec::with_capacity(64) };
         let state = State { group: Some(Box::new(group)), ..State::default() };
@@ -70,14 +70,14 @@ impl Writers {
     }
 
     /// Waits for the lock and begins a piece of work.
-    pub async fn enter(self: &Arc<Writers>) -> Result<WriteLock> {
+    pub(crate) async fn enter(self: &Arc<Writers>) -> Result<WriteLock> {
         let mut lock = self.lock().await?;
         lock.begin().await?;
         Ok(lock)
     }
 
     /// Waits for the lock and runs `work` on the connection while no transaction is open.
-    pub async fn between<T>(self: &Arc<Writers>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    pub(crate) async fn between<T>(self: &Arc<Writers>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let mut lock = self.lock().await?;
         let group = lock.group()?;
         if group.open {
@@ -136,7 +136,7 @@ impl Writers {
     }
 
     /// Waits for the lock and refuses it to everybody from then on.
-    pub async fn close(self: &Arc<Writers>) {
+    pub(crate) async fn close(self: &Arc<Writers>) {
         let Ok(lock) = self.lock().await else { return };
         let mut state = self.state();
         state.closed = true;
@@ -212,7 +212,7 @@ impl WriteLock {
     pub async fn commit(mut self) -> Result<()> {
         let group = self.group()?;
         run(group.connection(), "RELEASE piece")?;
-        let (tell, told) = oneshot::channel();
+        let (tell, answer) = oneshot::channel();
         group.members.push(tell);
         self.begun = false;
         for _ in 0..ROUNDS {
@@ -222,7 +222,7 @@ impl WriteLock {
             }
         }
         drop(self);
-        told.await.map_err(|_| closed_error())?
+        answer.await.map_err(|_| closed_error())?
     }
 }
 

@@ -27,9 +27,9 @@ use super::group_commit::{WriteLock, Writers};
 use super::sqlite_error::{closed_error, fault};
 
 /// SQL type of an integer key that counts up and is never used twice.
-pub const SERIAL: &str = "INTEGER PRIMARY KEY AUTOINCREMENT";
+pub(crate) const SERIAL: &str = "INTEGER PRIMARY KEY AUTOINCREMENT";
 /// Name of the engine; a file has only one.
-pub const ENGINE: &str = "file";
+pub(crate) const ENGINE: &str = "file";
 
 /// Most connections that read at the same time.
 const READERS: usize = 8;
@@ -73,10 +73,10 @@ impl Sqlite {
         let mut writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
         // SQLite must not wait by itself: a writer waits for other processes without blocking a thread.
         writer.busy_timeout(Duration::ZERO).map_err(fault)?;
-        let told = full.clone();
+        let notify = full.clone();
         let hook = move |_: &mut Wal, pages| {
             if pages >= CHECKPOINT_PAGES {
-                told.notify_one();
+                notify.notify_one();
             }
             Ok(())
         };
@@ -244,7 +244,7 @@ async fn checkpoint(connection: &Arc<Mutex<Connection>>) -> i32 {
 
 /// Runs a query and reads at most `most` rows. A statement that changes rows has changed all of them before its first
 /// row.
-pub fn rows(connection: &mut Connection, sql: &str, cells: &[Cell], most: usize) -> Result<Vec<Row>> {
+pub(crate) fn rows(connection: &mut Connection, sql: &str, cells: &[Cell], most: usize) -> Result<Vec<Row>> {
     let mut statement = prepare(connection, sql, cells)?;
     let columns: Names = statement.column_names().collect();
     let count = statement.column_count();
@@ -260,19 +260,19 @@ pub fn rows(connection: &mut Connection, sql: &str, cells: &[Cell], most: usize)
 }
 
 /// Runs a statement and returns the number of rows that it changed.
-pub fn execute(connection: &mut Connection, sql: &str, cells: &[Cell]) -> Result<u64> {
+pub(crate) fn execute(connection: &mut Connection, sql: &str, cells: &[Cell]) -> Result<u64> {
     let changed = prepare(connection, sql, cells)?.raw_execute().map_err(fault)?;
     Ok(changed as u64)
 }
 
 /// Runs an insert and returns the key of its row, in half the time of `RETURNING`, which makes a table of its own.
-pub fn insert_counted(connection: &mut Connection, sql: &str, cells: &[Cell]) -> Result<i64> {
+pub(crate) fn insert_counted(connection: &mut Connection, sql: &str, cells: &[Cell]) -> Result<i64> {
     execute(connection, sql, cells)?;
     Ok(connection.last_insert_rowid())
 }
 
 /// Runs several statements without values.
-pub fn script(connection: &mut Connection, sql: &str) -> Result<()> {
+pub(crate) fn script(connection: &mut Connection, sql: &str) -> Result<()> {
     connection.execute_batch(sql).map_err(fault)
 }
 

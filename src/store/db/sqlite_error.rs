@@ -3,11 +3,11 @@
 use ringer_base::error::Error;
 
 /// Returns the error of a database that was closed.
-pub fn closed_error() -> Error {
+pub(crate) fn closed_error() -> Error {
     Error::internal("the database is closed")
 }
 
 /// Converts an error of the driver, with SQLite's own text.
-pub fn fault(error: rusqlite::Error) -> Error {
+pub(crate) fn fault(error: rusqlite::Error) -> Error {
     Error::internal_as(error.to_string(), error)
 }

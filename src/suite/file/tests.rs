@@ -72,7 +72,7 @@ scenarios:
         Value::Object(first.simulation.clone()),
         json!({"max_turns": 9, "max_call_duration": 120, "max_call_duration_units": "seconds", "ringing_timeout": 45})
     );
-    let gate = Gate { pass_rate: 0.9, untold: Untold::Ignore };
+    let gate = Gate { pass_rate: 0.9, untold: UntoldRule::Ignore };
     assert_eq!((first.repeat, first.gate, &first.tags[..]), (Some(3), gate, &["smoke".to_owned()][..]));
     assert_eq!((second.repeat, second.gate), (Some(1), Gate::default()));
     assert_eq!((&second.human["background_noise"], &second.human["stop_on_failure"]), (&json!("none"), &json!(true)));
@@ -136,7 +136,7 @@ fn what_is_wrong_is_named_with_its_place_and_the_nearest_word() {
         (format!("{HEAD}scenarios:\n  - name: x\n  - name: x"), "f:5:11: the name 'x' is there twice"),
         (format!("{HEAD}scenarios:\n  - goal: x"), "f:4:5: the scenario has no name"),
     ] {
-        let told = read_text(&text).expect_err(&text);
-        assert!(told.iter().any(|line| line.contains(expect)), "{told:?}\n{expect}\n{text}");
+        let problems = read_text(&text).expect_err(&text);
+        assert!(problems.iter().any(|line| line.contains(expect)), "{problems:?}\n{expect}\n{text}");
     }
 }

@@ -5,14 +5,14 @@ use serde_json::Value;
 use crate::suite::Played;
 
 /// A stretch: from, to.
-pub type Way = [f64; 2];
+pub(crate) type Way = [f64; 2];
 
 /// Samples of a millisecond in positions of turns.
 const PER_MS: f64 = 16.0;
 
 /// The stretches of a call.
 #[derive(Debug, Default)]
-pub struct Ways {
+pub(crate) struct Ways {
     /// The agent's latencies in seconds, each from the end of the other side's turn to its own.
     pub latencies: Vec<(f64, Way)>,
     /// Turns of both sides.
@@ -25,7 +25,7 @@ pub struct Ways {
 
 impl Ways {
     /// Returns the sections of a call by its turns.
-    pub fn of(call: &Played) -> Ways {
+    pub(crate) fn of(call: &Played) -> Ways {
         let ms = |turn: &Value, key: &str| turn[key].as_f64().map(|sample| sample / PER_MS);
         let way = |turn: &Value| Some([ms(turn, "from_sample")?, ms(turn, "to_sample")?]);
         let of_agent = || call.turns.iter().filter(|turn| turn["speaker"] == "AGENT");
@@ -43,7 +43,7 @@ impl Ways {
 
     /// Returns the section of a metric: the answer whose latency is nearest, the wait for the first word, else the
     /// whole call.
-    pub fn of_metric(&self, name: &str, value: f64) -> Way {
+    pub(crate) fn of_metric(&self, name: &str, value: f64) -> Way {
         if name.ends_with("agent_latency") || name.ends_with("filler_ignored_latency") {
             let far = |(seconds, _): &&(f64, Way)| (seconds - value).abs();
             let near = self.latencies.iter().min_by(|one, other| far(one).total_cmp(&far(other)));
@@ -56,7 +56,7 @@ impl Ways {
     }
 
     /// Returns the section that an expectation measured: the turn around its moment, or the section of its metric.
-    pub fn of_expectation(&self, one: &Value) -> Way {
+    pub(crate) fn of_expectation(&self, one: &Value) -> Way {
         if let Some(at) = one["at_ms"].as_f64() {
             let has = |way: &&Way| way[0] - 1.0 <= at && at <= way[1];
             return self.turns.iter().find(has).copied().unwrap_or([at, at]);

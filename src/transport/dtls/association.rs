@@ -52,7 +52,7 @@ pub(super) struct Association {
 
 impl Association {
     /// Returns an association that begins at `now` where this side is the client, and else waits.
-    pub fn new(identity: &Identity, expected: Expected, now: Instant) -> Result<Association, Fault> {
+    pub(super) fn new(identity: &Identity, expected: Expected, now: Instant) -> Result<Association, Fault> {
         let is_wrong = Arc::<AtomicBool>::default();
         let config = Arc::new(config(identity, expected, is_wrong.clone())?);
         let server = (!expected.active).then(|| config.clone());
@@ -65,7 +65,7 @@ impl Association {
     }
 
     /// True once there were keys.
-    pub fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.is_done
     }
 
@@ -73,7 +73,7 @@ impl Association {
     ///
     /// # Errors
     /// The handshake is over without keys.
-    pub fn receive(&mut self, datagram: &[u8], now: Instant) -> Result<Option<SrtpParams>, Fault> {
+    pub(super) fn receive(&mut self, datagram: &[u8], now: Instant) -> Result<Option<SrtpParams>, Fault> {
         if !self.is_done {
             self.taken += datagram.len();
             if self.taken > MOST_BYTES {
@@ -105,7 +105,7 @@ impl Association {
     }
 
     /// Returns the time at which [`Association::wake`] is due.
-    pub fn due(&self) -> Option<Instant> {
+    pub(super) fn due(&self) -> Option<Instant> {
         self.endpoint.poll_timeout(&nowhere())
     }
 
@@ -113,7 +113,7 @@ impl Association {
     ///
     /// # Errors
     /// It was sent often enough.
-    pub fn wake(&mut self, now: Instant) -> Result<(), Fault> {
+    pub(super) fn wake(&mut self, now: Instant) -> Result<(), Fault> {
         if self.due().is_none_or(|due| due > now) {
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl Association {
     }
 
     /// Returns the next datagram to send.
-    pub fn datagram(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn datagram(&mut self) -> Option<Vec<u8>> {
         self.endpoint.poll_transmit().map(|sent| sent.message.to_vec())
     }
 

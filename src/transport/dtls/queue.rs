@@ -23,7 +23,7 @@ pub fn queue() -> (QueueWriter, QueueReader) {
 }
 
 impl QueueWriter {
-    /// Appends a datagram. Returns false where it finds no room: it is lost, as on the network, and the other side
+    /// Appends a datagram. Returns false where it does not fit: it is lost, as on the network, and the other side
     /// sends it again.
     pub fn push(&mut self, path: MediaChannel, datagram: &[u8]) -> bool {
         let Ok(length) = u16::try_from(datagram.len()) else { return false };

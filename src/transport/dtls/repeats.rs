@@ -24,7 +24,7 @@ pub(super) struct Repeats(Vec<[u8; MESSAGE_HEAD]>);
 
 impl Repeats {
     /// True when all that the datagram holds is known to have come. What is not, is known from now on.
-    pub fn are_all(&mut self, datagram: &[u8]) -> bool {
+    pub(super) fn are_all(&mut self, datagram: &[u8]) -> bool {
         let mut rest = datagram;
         let mut is_old = !datagram.is_empty();
         while let Some((head, behind)) = rest.split_first_chunk::<RECORD_HEAD>() {

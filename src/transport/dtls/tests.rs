@@ -131,9 +131,9 @@ fn any_of_several_fingerprints_is_enough() {
     for hash in HashFunction::ALL {
         let right = super::fingerprint(hash, der).expect("a digest of its length");
         let wrong = super::fingerprint(hash, &other.certificate.certificate[0]).expect("a digest of its length");
-        let told = Handshake { fingerprints: vec![wrong, right], active: true, tls_id: None };
+        let handshake = Handshake { fingerprints: vec![wrong, right], active: true, tls_id: None };
         let mut pair = Pair::new([(&one, &two), (&two, &one)]);
-        pair.channels[0] = Channel::new(&one, Expected::from(&told), pair.now);
+        pair.channels[0] = Channel::new(&one, Expected::from(&handshake), pair.now);
         pair.run(100, |_| true);
         assert!(pair.is_keyed(), "{hash:?}");
     }
@@ -222,23 +222,23 @@ fn datagrams_wait_in_order_and_in_bounds() {
         let taken: Vec<_> = std::iter::from_fn(|| reader.pop()).collect();
         assert_eq!(taken, datagrams);
     }
-    let room =
+    let count =
         std::iter::repeat_with(|| writer.push(MediaChannel::Rtp, &[22; 2000])).take_while(|taken| *taken).count();
-    assert_eq!(room, QUEUE_BYTES / 2003);
-    assert_eq!(std::iter::from_fn(|| reader.pop()).count(), room, "what found no room was left out whole");
+    assert_eq!(count, QUEUE_BYTES / 2003);
+    assert_eq!(std::iter::from_fn(|| reader.pop()).count(), count, "what did not fit was left out whole");
 }
 
 #[test]
 fn associations_go_on_or_begin_anew() {
     let (one, two) = (identity(), identity());
-    let told = |of: &Identity, active, name: Option<&str>| {
+    let handshake_of = |of: &Identity, active, name: Option<&str>| {
         let tls_id = name.map(str::to_owned);
         Expected::from(&Handshake { fingerprints: vec![of.fingerprint()], active, tls_id })
     };
-    let known = told(&one, true, Some("a"));
-    assert!(known.is_same_association(&told(&one, false, Some("a"))));
-    assert!(!known.is_same_association(&told(&one, true, Some("b"))));
-    assert!(!known.is_same_association(&told(&one, true, None)));
-    assert!(!known.is_same_association(&told(&two, true, Some("a"))));
+    let known = handshake_of(&one, true, Some("a"));
+    assert!(known.is_same_association(&handshake_of(&one, false, Some("a"))));
+    assert!(!known.is_same_association(&handshake_of(&one, true, Some("b"))));
+    assert!(!known.is_same_association(&handshake_of(&one, true, None)));
+    assert!(!known.is_same_association(&handshake_of(&two, true, Some("a"))));
     assert!(!format!("{one:?}").contains("key"), "{one:?}");
 }

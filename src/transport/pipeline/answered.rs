@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::{Order, PipelineEnd, PipelineFault, PipelineNews, Reason, Step};
-use crate::keys::{MAX_KEYS, keys_of};
+use crate::digits::{MAX_DIGITS, digits_of};
 use crate::news::NewsSender;
 use crate::webrtc::{ChannelId, ChannelNews, MediaPeer, Peer, PeerFault, PeerFigures, PeerState, PeerStreams, Pump};
 
@@ -150,7 +150,7 @@ impl Parts {
                         PeerState::New | PeerState::Connected | PeerState::Quiet => {}
                     }
                 }
-                told = channels.recv() => match told {
+                event = channels.recv() => match event {
                     Some(ChannelNews::Open { id, .. }) => *channel = channel.or(Some(id)),
                     Some(ChannelNews::Message { id, bytes, .. }) => {
                         *channel = channel.or(Some(id));
@@ -175,19 +175,19 @@ async fn take_message(
     news: &NewsSender<PipelineNews>,
 ) -> Option<PipelineEnd> {
     match read_message(bytes)? {
-        Told::Ready(id) => {
+        AppMessage::Ready(id) => {
             let data = json!({ "version": VERSION, "about": { "library": "ringer" } });
             let ready = json!({ "label": "rtvi-ai", "type": "bot-ready", "id": id, "data": data });
             say(peer, Some(channel), &ready.to_string()).await;
             None
         }
-        Told::Keys(keys) => {
-            for key in keys {
-                news.send_event(PipelineNews::Digit(key));
+        AppMessage::Digits(digits) => {
+            for digit in digits {
+                news.send_event(PipelineNews::Digit(digit));
             }
             None
         }
-        Told::Leaves => Some(PipelineEnd::AgentLeft),
+        AppMessage::Leaves => Some(PipelineEnd::AgentLeft),
     }
 }
 
@@ -200,31 +200,31 @@ async fn say(peer: &Peer, channel: Option<ChannelId>, text: &str) {
 
 /// A message of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Told {
+enum AppMessage {
     /// The other side is ready; the id of its message.
     Ready(Value),
-    /// The other side presses these keys.
-    Keys(Vec<char>),
+    /// The other side presses these digits.
+    Digits(Vec<char>),
     /// The other side leaves the call.
     Leaves,
 }
 
 /// Reads a message of a caller; `None` for one that changes nothing, or that cannot be read.
-fn read_message(bytes: &[u8]) -> Option<Told> {
+fn read_message(bytes: &[u8]) -> Option<AppMessage> {
     let message: Value = serde_json::from_slice(bytes).ok()?;
     if message["label"] != "rtvi-ai" {
         return None;
     }
     match message["type"].as_str()? {
-        "client-ready" => Some(Told::Ready(message["id"].clone())),
-        "disconnect-bot" => Some(Told::Leaves),
+        "client-ready" => Some(AppMessage::Ready(message["id"].clone())),
+        "disconnect-bot" => Some(AppMessage::Leaves),
         "dtmf" => {
             let data = &message["data"];
-            // Older callers send one key.
+            // Older callers send one digit.
             let one = std::slice::from_ref(&data["button"]);
             let buttons = data["buttons"].as_array().map_or(one, Vec::as_slice);
-            let keys = buttons.iter().filter_map(|button| keys_of(button.as_str()?)).flatten();
-            Some(Told::Keys(keys.take(MAX_KEYS).collect()))
+            let digits = buttons.iter().filter_map(|button| digits_of(button.as_str()?)).flatten();
+            Some(AppMessage::Digits(digits.take(MAX_DIGITS).collect()))
         }
         _ => None,
     }
@@ -236,17 +236,17 @@ mod tests {
 
     #[test]
     fn messages_of_callers_are_read() {
-        let check = |kind: &str, data: Value, expect: Option<Told>| {
+        let check = |kind: &str, data: Value, expect: Option<AppMessage>| {
             let message = json!({ "label": "rtvi-ai", "type": kind, "id": "1", "data": data });
             assert_eq!(read_message(message.to_string().as_bytes()), expect, "{message}");
         };
-        check("client-ready", json!({ "version": "2.2.0" }), Some(Told::Ready(json!("1"))));
-        check("dtmf", json!({ "buttons": ["5", "#", "", "x", 7] }), Some(Told::Keys(vec!['5', '#'])));
-        check("dtmf", json!({ "button": "*" }), Some(Told::Keys(vec!['*'])));
-        check("dtmf", json!({ "button": "12#" }), Some(Told::Keys(vec!['1', '2', '#'])));
-        check("dtmf", json!({ "buttons": ["12", "3"] }), Some(Told::Keys(vec!['1', '2', '3'])));
-        check("dtmf", json!({ "buttons": vec!["1"; 1000] }), Some(Told::Keys(vec!['1'; MAX_KEYS])));
-        check("disconnect-bot", Value::Null, Some(Told::Leaves));
+        check("client-ready", json!({ "version": "2.2.0" }), Some(AppMessage::Ready(json!("1"))));
+        check("dtmf", json!({ "buttons": ["5", "#", "", "x", 7] }), Some(AppMessage::Digits(vec!['5', '#'])));
+        check("dtmf", json!({ "button": "*" }), Some(AppMessage::Digits(vec!['*'])));
+        check("dtmf", json!({ "button": "12#" }), Some(AppMessage::Digits(vec!['1', '2', '#'])));
+        check("dtmf", json!({ "buttons": ["12", "3"] }), Some(AppMessage::Digits(vec!['1', '2', '3'])));
+        check("dtmf", json!({ "buttons": vec!["1"; 1000] }), Some(AppMessage::Digits(vec!['1'; MAX_DIGITS])));
+        check("disconnect-bot", Value::Null, Some(AppMessage::Leaves));
         check("client-message", json!({ "t": "x" }), None);
         for broken in ["", "ping: 1", "[]", "{}", r#"{"type":"client-ready"}"#] {
             assert_eq!(read_message(broken.as_bytes()), None, "{broken}");

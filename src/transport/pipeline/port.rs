@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use self::tools::Tools;
 use super::rtvi::RtviEvent;
-use super::{Order, PipelineEnd, PipelineFault, PipelineNews, Reason};
+use super::{Order, PipelineEnd, PipelineFault, PipelineNews, PlatformOffer, Reason};
+use crate::fault::FaultKind;
 use crate::peer::{AgentError, PeerInfo, PortOutput, without_secrets};
 
 /// Most events of the other side that go into a timeline.
@@ -82,6 +83,8 @@ pub struct PipelinePort {
     lines: usize,
     errors: Vec<AgentError>,
     next_id: u64,
+    /// Name of the platform that the agent is on.
+    platform: Option<String>,
 }
 
 impl PipelinePort {
@@ -92,6 +95,15 @@ impl PipelinePort {
         port.log(format!("> POST {}/api/offer", address.trim_end_matches('/')));
         port.signal(Signal::Dialing { address });
         port
+    }
+
+    /// Returns the port of a call to an agent on a platform, to which the offer goes.
+    pub fn platform(offer: &PlatformOffer, now: Time, epoch_ms: i64) -> PipelinePort {
+        let mut port = PipelinePort::new(Part::Caller, now, epoch_ms);
+        let address = offer.shown.clone();
+        port.log(format!("> POST {address}"));
+        port.signal(Signal::Dialing { address });
+        PipelinePort { platform: Some(offer.platform.clone()), ..port }
     }
 
     /// Returns the port of a call that came in under the name `pc_id`.
@@ -121,6 +133,7 @@ impl PipelinePort {
             lines: 0,
             errors: Vec::new(),
             next_id: 0,
+            platform: None,
         }
     }
 
@@ -203,7 +216,7 @@ impl PipelinePort {
                 self.state = State::Over;
             }
             Control::Digit { digit, .. } => {
-                // The protocol has no other keys; these are heard as tones alone.
+                // The protocol has no other digits; these are heard as tones alone.
                 if self.part == Part::Caller && KEYS.contains(*digit) {
                     self.say("dtmf", json!({ "buttons": [digit.to_string()] }));
                 }
@@ -304,10 +317,17 @@ impl PipelinePort {
         let kind = match &fault.reason {
             _ if was_open => RemoteKind::Lost,
             Reason::Status(401 | 403) => RemoteKind::AuthFailed,
-            Reason::Status(_) | Reason::Unusable(_) | Reason::Room | Reason::Agent(_) => RemoteKind::Refused,
+            Reason::Status(_) | Reason::Unusable(_) | Reason::Room | Reason::Agent(_) | Reason::NoEvents => {
+                RemoteKind::Refused
+            }
             Reason::NoAnswer(_) | Reason::Late(_) | Reason::Local(_) | Reason::Peer(_) => RemoteKind::Unreachable,
         };
-        self.end(kind, EndDetail::Pipeline { code: fault.kind().as_str().to_owned() }, fault.to_string());
+        let name = match (&self.platform, &fault.reason) {
+            // A platform that is busy says so in either way.
+            (Some(_), Reason::Status(503)) => FaultKind::Busy.as_str().to_owned(),
+            (platform, _) => fault.kind().name_at(platform.as_deref(), was_open),
+        };
+        self.end(kind, EndDetail::Pipeline { kind: name }, fault.to_string());
     }
 
     fn end(&mut self, kind: RemoteKind, detail: EndDetail, text: String) {
@@ -331,14 +351,14 @@ impl PipelinePort {
         self.tell(ChannelEvent::Other { name: name.into(), data });
     }
 
-    fn tell(&mut self, told: ChannelEvent) {
+    fn tell(&mut self, event: ChannelEvent) {
         self.events += 1;
         if self.events == MAX_EVENTS {
             let text =
                 format!("the agent sent more than {MAX_EVENTS} messages that are events: later ones are not kept");
             self.out.push_back(PortOutput::Warning(text));
         } else if self.events < MAX_EVENTS {
-            self.signal(Signal::Channel { told, follows_own: false });
+            self.signal(Signal::Channel { event, follows_own: false });
         }
     }
 

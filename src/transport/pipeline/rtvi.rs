@@ -121,7 +121,7 @@ pub struct RtviCounts {
     pub malformed: u64,
     /// Messages beyond what is read within a second.
     pub flooding: u64,
-    /// Events that found no room.
+    /// Events that did not fit.
     pub dropped: u64,
 }
 

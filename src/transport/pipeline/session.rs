@@ -16,7 +16,7 @@ use super::wire::{
     ANSWER_BYTES, Answer, Base, OfferRequest, PatchRequest, PatchedCandidate, Started, read_answer, read_started,
     request_data, start_body, start_url,
 };
-use super::{ATTEMPTS, Patience, PipelineFault, PipelineTarget, Reason, Start, Step, WAITS};
+use super::{ATTEMPTS, Patience, PipelineFault, PipelineTarget, PlatformOffer, Reason, Start, Step, WAITS};
 use crate::news::NewsSender;
 use crate::webrtc::{
     ChannelId, ChannelNews, Delivery, MediaPeer, Peer, PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams,
@@ -29,6 +29,9 @@ const CHANNEL: &str = "chat";
 /// Time within which a lost connection is back: with the time without consent it is less than that of a call without
 /// media.
 const RESTART_WITHIN: Duration = Duration::from_secs(8);
+
+/// Time within which a connection ends whose data channel a platform has closed: it may be hanging up.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Candidates that go out in one request after the offer.
 const PATCHED_AT_ONCE: usize = 20;
@@ -90,6 +93,8 @@ struct Line {
     rtvi: Rtvi,
     /// True if the server takes candidates after the offer, as far as is known.
     takes_patches: bool,
+    /// True where a call without its data channel is broken off.
+    needs_events: bool,
 }
 
 impl Pipeline {
@@ -113,7 +118,9 @@ impl Pipeline {
         let asked = Asked { target: &target, settings: &settings, poster: &poster, patience, base: &base };
         let line = asked.connect(None, Step::Offer).await?;
         let counts = RtviCounts::default();
-        Ok(Pipeline { target, settings, poster, patience, base, line, was_restarted: false, counts })
+        // Another offer to a platform is another call.
+        let was_restarted = target.offer.is_some();
+        Ok(Pipeline { target, settings, poster, patience, base, line, was_restarted, counts })
     }
 
     /// Returns what was settled for the audio.
@@ -155,8 +162,8 @@ impl Pipeline {
             let lost = match self.line.carry(pump, orders, news).await {
                 Carried::HungUp => break self.end(PipelineEnd::HungUp).await,
                 Carried::AgentLeft => break self.end(PipelineEnd::AgentLeft).await,
-                Carried::Agent(message) => {
-                    let fault = PipelineFault { step: Step::Call, reason: Reason::Agent(message) };
+                Carried::Broken(reason) => {
+                    let fault = PipelineFault { step: Step::Call, reason };
                     break self.end(PipelineEnd::Failed(fault)).await;
                 }
                 Carried::Lost(fault) => fault,
@@ -254,13 +261,33 @@ async fn ask(
 ) -> Result<Posted, Reason> {
     let mut headers = vec![(RESULT_ID, target.result_id.clone())];
     headers.extend(key.map(|key| ("Authorization", format!("Bearer {}", key.expose()))));
-    let posting = Posting { method, url, headers: &headers, body, patience, answer_bytes: ANSWER_BYTES };
+    post(poster, Posting { method, url, headers: &headers, body, patience, answer_bytes: ANSWER_BYTES }).await
+}
+
+async fn post(poster: &Poster, posting: Posting<'_>) -> Result<Posted, Reason> {
+    let patience = posting.patience;
     let posted = poster.exchange(posting).await.map_err(|failed| match (failed.is_own, failed.is_late) {
         (true, _) => Reason::Local(failed.why),
         (_, true) => Reason::Late(patience),
         (_, false) => Reason::NoAnswer(failed.why),
     })?;
     if (200..=299).contains(&posted.status) { Ok(posted) } else { Err(Reason::Status(posted.status)) }
+}
+
+/// Makes an offer in the form of a platform.
+async fn exchange_with_platform(
+    offer: &PlatformOffer,
+    sdp: &str,
+    result_id: &str,
+    poster: &Poster,
+    patience: Duration,
+) -> Result<Answer, Reason> {
+    let (body, kind) = offer.body(sdp);
+    let mut headers = vec![("Content-Type", kind.to_owned()), (RESULT_ID, result_id.to_owned())];
+    headers.extend(offer.headers.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    let (url, answer_bytes) = (&offer.url, ANSWER_BYTES);
+    let posted = post(poster, Posting { method: "POST", url, headers: &headers, body, patience, answer_bytes }).await?;
+    Ok(Answer { sdp: offer.read(&posted.body)?, kind: "answer".to_owned(), pc_id: None })
 }
 
 /// Everything that an offer needs.
@@ -302,7 +329,8 @@ impl Asked<'_> {
         peer.accept(&answer.sdp).await.map_err(Reason::Peer)?;
         let media = peer.media().ok_or_else(|| Reason::Local("no media were settled".to_owned()))?;
         let pc_id = answer.pc_id.or(offer.pc_id);
-        let mut line = Line { peer, streams, channel, pc_id, media, rtvi: Rtvi::new(), takes_patches: true };
+        let (rtvi, needs_events) = (Rtvi::new(), self.target.offer.is_some());
+        let mut line = Line { peer, streams, channel, pc_id, media, rtvi, takes_patches: true, needs_events };
         let connected = tokio::select! {
             connected = line.peer.wait_connected(self.patience.connection) => connected,
             // Late candidates may be those that bring the connection about.
@@ -318,8 +346,11 @@ impl Asked<'_> {
     }
 
     async fn exchange(&self, offer: &OfferRequest) -> Result<Answer, Reason> {
-        let body = serde_json::to_string(offer).map_err(|error| Reason::Local(error.to_string()))?;
         let Asked { target, poster, patience, base, .. } = self;
+        if let Some(own) = &target.offer {
+            return exchange_with_platform(own, &offer.sdp, &target.result_id, poster, patience.request).await;
+        }
+        let body = serde_json::to_string(offer).map_err(|error| Reason::Local(error.to_string()))?;
         let posted = ask(poster, "POST", &base.offer_url(), target, base.key.as_ref(), body, patience.request).await?;
         read_answer(&posted.body)
     }
@@ -360,7 +391,7 @@ async fn patch_all(
 enum Carried {
     HungUp,
     AgentLeft,
-    Agent(String),
+    Broken(Reason),
     Lost(PeerFault),
 }
 
@@ -372,11 +403,11 @@ impl Line {
         orders: &mut mpsc::Receiver<Order>,
         news: &NewsSender<PipelineNews>,
     ) -> Carried {
-        let Line { peer, streams, channel, rtvi, .. } = self;
+        let Line { peer, streams, channel, rtvi, needs_events, .. } = self;
         let PeerStreams { state, packets, channels, .. } = streams;
         let media = pump.run(peer, packets);
         tokio::pin!(media);
-        let mut flooded = false;
+        let (mut flooded, mut ends_at) = (false, None);
         loop {
             if let Some(end) = carry_out(rtvi, peer, *channel, news).await {
                 return end;
@@ -405,14 +436,18 @@ impl Line {
                         PeerState::New | PeerState::Connected | PeerState::Quiet => {}
                     }
                 }
-                told = channels.recv() => match told {
+                event = channels.recv() => match event {
                     Some(ChannelNews::Open { id, .. }) if id == *channel => rtvi.open(now()),
                     Some(ChannelNews::Message { bytes, .. }) => rtvi.receive(now(), &bytes),
-                    Some(ChannelNews::Closed { id }) if id == *channel => rtvi.close(),
+                    Some(ChannelNews::Closed { id }) if id == *channel => {
+                        rtvi.close();
+                        ends_at = needs_events.then(|| now() + ENDS_WITHIN);
+                    }
                     Some(_) => {}
                     None => return Carried::Lost(PeerFault::Closed),
                 },
                 () = until(rtvi.next_timer()) => rtvi.tick(now()),
+                () = until(ends_at) => return Carried::Broken(Reason::NoEvents),
             }
         }
     }
@@ -435,7 +470,9 @@ async fn carry_out(
             RtviOutput::Event(event) => {
                 let end = match &event {
                     RtviEvent::Left => Some(Carried::AgentLeft),
-                    RtviEvent::Error { message, is_fatal: true } => Some(Carried::Agent(message.clone())),
+                    RtviEvent::Error { message, is_fatal: true } => {
+                        Some(Carried::Broken(Reason::Agent(message.clone())))
+                    }
                     _ => None,
                 };
                 news.send_event(PipelineNews::Event(now(), event));

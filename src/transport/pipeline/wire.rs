@@ -277,6 +277,7 @@ mod tests {
             configuration,
             room_properties: json!({ "n": 1 }),
             result_id: "42".into(),
+            offer: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Packets of the data channels, without IO: calls of tools, words that were recognised, keys, and streams of text.
+//! Packets of the data channels, without IO: calls of tools, words that were recognised, digits, and streams of text.
 
 mod streams;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use self::streams::{Streams, Text};
 use super::messages::{Data, DataPacket, SipDtmf, Transcription, UserPacket};
-use crate::keys::keys_of;
+use crate::digits::digits_of;
 
 /// Packets that are read within a second; further ones are counted.
 const MOST_A_SECOND: u32 = 500;
@@ -35,8 +35,8 @@ const REMEMBERED: usize = 16;
 /// Time within which the same text in the other form is the same words.
 const SAME_WITHIN: Duration = Duration::from_secs(10);
 
-/// Keys by their codes (RFC 4733 3.2).
-const KEYS: &[u8; 16] = b"0123456789*#ABCD";
+/// Digits by their codes (RFC 4733 3.2).
+const DIGITS: &[u8; 16] = b"0123456789*#ABCD";
 
 /// A call of a tool, as the agent's side tells it.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +62,7 @@ pub enum DataEvent {
     CallerText(String),
     /// A written message of the agent.
     Chat(String),
-    /// A key of another participant.
+    /// A digit of another participant.
     Digit(char),
 }
 
@@ -107,12 +107,12 @@ pub(super) struct Inbox {
     streams: Streams,
     counts: DataCounts,
     second: Option<(Time, u32)>,
-    told: VecDeque<(Time, Form, String)>,
+    remembered: VecDeque<(Time, Form, String)>,
 }
 
 impl Inbox {
     /// Reads a packet. Returns everything that it tells.
-    pub fn receive(&mut self, now: Time, bytes: &[u8], names: Names<'_>) -> Vec<DataEvent> {
+    pub(super) fn receive(&mut self, now: Time, bytes: &[u8], names: Names<'_>) -> Vec<DataEvent> {
         let (from, count) =
             self.second.filter(|(from, _)| now.since(*from) < Duration::from_secs(1)).unwrap_or((now, 0));
         self.second = Some((from, count.saturating_add(1)));
@@ -128,7 +128,7 @@ impl Inbox {
         let sender = packet.participant_identity;
         match packet.value {
             Some(Data::User(user)) => self.take_user(&user, names).into_iter().collect(),
-            Some(Data::SipDtmf(keys)) => read_keys(&keys).into_iter().map(DataEvent::Digit).collect(),
+            Some(Data::SipDtmf(dtmf)) => read_digits(&dtmf).into_iter().map(DataEvent::Digit).collect(),
             Some(Data::Transcription(words)) => self.take_words(now, words, names),
             Some(Data::StreamHeader(header)) => {
                 let text = self.streams.begin(sender, header, |topic| is_read(topic, names));
@@ -148,7 +148,7 @@ impl Inbox {
     }
 
     /// Returns the counts up to now.
-    pub fn counts(&self) -> DataCounts {
+    pub(super) fn counts(&self) -> DataCounts {
         DataCounts { broken_streams: self.streams.broken_count(), ..self.counts }
     }
 
@@ -211,14 +211,14 @@ impl Inbox {
         let is_same = |(at, other, known): &(Time, Form, String)| {
             *other != form && *known == plain && now.since(*at) < SAME_WITHIN
         };
-        if let Some(at) = self.told.iter().position(is_same) {
-            self.told.remove(at);
+        if let Some(at) = self.remembered.iter().position(is_same) {
+            self.remembered.remove(at);
             return false;
         }
-        if self.told.len() >= REMEMBERED {
-            self.told.pop_front();
+        if self.remembered.len() >= REMEMBERED {
+            self.remembered.pop_front();
         }
-        self.told.push_back((now, form, plain));
+        self.remembered.push_back((now, form, plain));
         true
     }
 }
@@ -228,38 +228,38 @@ fn is_read(topic: &str, names: Names<'_>) -> bool {
     topic == TRANSCRIPTION || topic == CHAT || names.tool_topic == Some(topic)
 }
 
-/// Returns the packet of a key; `None` for one that the protocol does not have.
-pub(super) fn packet_of_key(key: char) -> Option<DataPacket> {
-    let code = KEYS.iter().position(|known| char::from(*known) == key.to_ascii_uppercase())?;
-    let key = SipDtmf { code: code as u32, digit: key.to_ascii_uppercase().to_string() };
-    Some(DataPacket { value: Some(Data::SipDtmf(key)), ..DataPacket::default() })
+/// Returns the packet of a digit; `None` for one that the protocol does not have.
+pub(super) fn packet_of_digit(digit: char) -> Option<DataPacket> {
+    let code = DIGITS.iter().position(|known| char::from(*known) == digit.to_ascii_uppercase())?;
+    let digit = SipDtmf { code: code as u32, digit: digit.to_ascii_uppercase().to_string() };
+    Some(DataPacket { value: Some(Data::SipDtmf(digit)), ..DataPacket::default() })
 }
 
-/// Returns the keys of a packet: those of its text where it has one, else the one of its code.
-fn read_keys(packet: &SipDtmf) -> Vec<char> {
+/// Returns the digits of a packet: those of its text where it has one, else the one of its code.
+fn read_digits(packet: &SipDtmf) -> Vec<char> {
     if !packet.digit.is_empty() {
-        return keys_of(&packet.digit).unwrap_or_default();
+        return digits_of(&packet.digit).unwrap_or_default();
     }
-    let key = usize::try_from(packet.code).ok().and_then(|code| KEYS.get(code));
-    key.map(|key| char::from(*key)).into_iter().collect()
+    let digit = usize::try_from(packet.code).ok().and_then(|code| DIGITS.get(code));
+    digit.map(|digit| char::from(*digit)).into_iter().collect()
 }
 
 /// Reads a call of a tool: `{name, parameters, output, start_offset_ms}`, of which only the name is needed.
 fn read_tool(bytes: &[u8]) -> Result<ToolCall, &'static str> {
-    let Some(Value::Object(told)) = read_exact(bytes) else { return Err("it is no JSON object") };
-    let name = told.get("name").and_then(Value::as_str).map(str::trim).filter(|name| !name.is_empty());
+    let Some(Value::Object(call)) = read_exact(bytes) else { return Err("it is no JSON object") };
+    let name = call.get("name").and_then(Value::as_str).map(str::trim).filter(|name| !name.is_empty());
     let name = name.ok_or("it has no name")?;
     if name.chars().count() > MAX_NAME {
         return Err("its name has more than 256 characters");
     }
-    let at_ms = match told.get("start_offset_ms") {
+    let at_ms = match call.get("start_offset_ms") {
         None | Some(Value::Null) => None,
         Some(at) => {
             let at = at.as_f64().filter(|at| (0.0..=f64::from(u32::MAX)).contains(at));
             Some(at.ok_or("its start_offset_ms is no number of milliseconds")? as u32)
         }
     };
-    let value = |key: &str| told.get(key).cloned().unwrap_or(Value::Null);
+    let value = |key: &str| call.get(key).cloned().unwrap_or(Value::Null);
     Ok(ToolCall { name: name.to_owned(), parameters: value("parameters"), output: value("output"), at_ms })
 }
 

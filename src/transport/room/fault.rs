@@ -75,6 +75,8 @@ pub enum Credentials {
     Webhook,
     /// Handed out by a pipeline that was started.
     Start,
+    /// Handed out by the session that a platform made.
+    Session,
 }
 
 impl Credentials {
@@ -91,6 +93,7 @@ impl Credentials {
                 "is the token of P1_token_webhook_url (of a suite: RINGER_ROOM_TOKEN, or RINGER_ROOM_KEY and \
                  RINGER_ROOM_SECRET) one of this server?"
             }
+            Credentials::Session => "is the token of the platform's session one of this server?",
             Credentials::Start => "is the token that the start of the pipeline handed out one of this server?",
         }
     }
@@ -103,6 +106,10 @@ pub struct RoomTerms {
     pub agent_name: String,
     /// Source of the token.
     pub credentials: Credentials,
+    /// Name of the platform that the agent is on, such as `P4`.
+    pub platform: Option<String>,
+    /// Address of the server without secrets, as logs and timelines tell it; `None`: it has none.
+    pub shown: Option<String>,
 }
 
 /// Words of [`Reason::NoAgent`] for a room that no agent joined, whoever else is there.
@@ -216,7 +223,7 @@ mod tests {
     #[test]
     fn failures_name_what_to_check() {
         let check = |step, reason: Reason, agent_name: &str, credentials, expect: &str| {
-            let terms = RoomTerms { agent_name: agent_name.to_owned(), credentials };
+            let terms = RoomTerms { agent_name: agent_name.to_owned(), credentials, ..RoomTerms::default() };
             let text = RoomFault { step, reason }.text("wss://rooms.example/eu?key=1", &terms);
             assert_eq!(text, expect);
         };

@@ -43,7 +43,7 @@ pub(super) struct Connected {
 impl Way {
     /// Connects within `within`: in the form `flow`, or in the newest one that the server knows. `rejoin`: name of the
     /// participant whose connection is taken up.
-    pub async fn connect(
+    pub(super) async fn connect(
         self,
         token: Secret,
         flow: Option<Flow>,
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn faults_are_told_in_words_of_rooms() {
         let why = "websocket_url points to a host that is not allowed".to_owned();
-        let told = in_words_of_rooms(DialFault::Refused { status: None, why }).text();
-        assert_eq!(told, "the address of the room server points to a host that is not allowed");
+        let message = in_words_of_rooms(DialFault::Refused { status: None, why }).text();
+        assert_eq!(message, "the address of the room server points to a host that is not allowed");
     }
 }

@@ -198,7 +198,7 @@ impl RoomPort {
             }
             Control::Digit { digit, .. } => {
                 self.log("> dtmf".to_owned());
-                self.order(Order::Key(*digit));
+                self.order(Order::Digit(*digit));
             }
             // There are no transfers.
             Control::CancelTarget | Control::Transfer(_) => {}
@@ -295,7 +295,8 @@ impl RoomPort {
             | Reason::Peer(_)
             | Reason::Local(_) => RemoteKind::Unreachable,
         };
-        self.end(kind, EndDetail::Pipeline { code: fault.kind().as_str().to_owned() }, text);
+        let name = fault.kind().name_at(self.terms.platform.as_deref(), was_open);
+        self.end(kind, EndDetail::Pipeline { kind: name }, text);
     }
 
     fn end(&mut self, kind: RemoteKind, detail: EndDetail, text: String) {
@@ -308,13 +309,13 @@ impl RoomPort {
         self.tell(ChannelEvent::Other { name: name.into(), data });
     }
 
-    fn tell(&mut self, told: ChannelEvent) {
+    fn tell(&mut self, event: ChannelEvent) {
         self.events += 1;
         if self.events == MAX_EVENTS {
             let text = format!("the room told more than {MAX_EVENTS} things that are events: later ones are not kept");
             self.out.push_back(PortOutput::Warning(text));
         } else if self.events < MAX_EVENTS {
-            self.signal(Signal::Channel { told, follows_own: false });
+            self.signal(Signal::Channel { event, follows_own: false });
         }
     }
 

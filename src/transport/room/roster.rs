@@ -48,17 +48,17 @@ pub(super) struct Participant {
 }
 
 impl Participant {
-    fn of(told: ParticipantInfo) -> Participant {
+    fn of(info: ParticipantInfo) -> Participant {
         let is_audio = |track: &TrackInfo| track.kind() == TrackType::Audio && !track.sid.is_empty();
-        let audio = told.tracks.into_iter().filter(is_audio).take(MAX_TRACKS);
+        let audio = info.tracks.into_iter().filter(is_audio).take(MAX_TRACKS);
         Participant {
-            is_agent: told.kind == AGENT_KIND,
+            is_agent: info.kind == AGENT_KIND,
             audio: audio.map(|track| (rank(&track), track)).map(|(rank, track)| (track, rank)).collect(),
-            sid: told.sid,
-            identity: told.identity,
-            version: told.version,
-            joined_at: (told.joined_at, told.joined_at_ms),
-            attributes: told.attributes,
+            sid: info.sid,
+            identity: info.identity,
+            version: info.version,
+            joined_at: (info.joined_at, info.joined_at_ms),
+            attributes: info.attributes,
         }
     }
 
@@ -68,7 +68,7 @@ impl Participant {
 
     /// Returns the tracks that may be its voice: microphones before tracks of other sources, in the order in which they
     /// were told.
-    pub fn voices(&self) -> impl Iterator<Item = &TrackInfo> {
+    pub(super) fn voices(&self) -> impl Iterator<Item = &TrackInfo> {
         let best = self.audio.iter().map(|(_, rank)| *rank).min();
         self.audio.iter().filter(move |(_, rank)| Some(*rank) == best).map(|(track, _)| track).take(MAX_HEARD)
     }
@@ -132,32 +132,32 @@ pub(super) struct Roster {
 impl Roster {
     /// Has nobody else be taken for the agent than one that is dispatched under this name, for the first 30 s in the
     /// room.
-    pub fn expect(&mut self, dispatched: String) {
+    pub(super) fn expect(&mut self, dispatched: String) {
         self.dispatched = Some((dispatched, None));
     }
 
     /// Counts the time for which the dispatched agent is waited for from `now`, if it is not counted yet.
-    pub fn begin(&mut self, now: Time) {
+    pub(super) fn begin(&mut self, now: Time) {
         if let Some((_, until @ None)) = &mut self.dispatched {
             *until = Some(now + DISPATCHED);
         }
     }
 
     /// Takes news of a participant. Returns the change of the chosen agent that follows at once.
-    pub fn take(&mut self, now: Time, told: ParticipantInfo) -> Option<Change> {
-        let at = self.others.iter().position(|known| known.sid == told.sid);
-        if told.state() == ParticipantState::Disconnected {
+    pub(super) fn take(&mut self, now: Time, info: ParticipantInfo) -> Option<Change> {
+        let at = self.others.iter().position(|known| known.sid == info.sid);
+        if info.state() == ParticipantState::Disconnected {
             let left = self.others.remove(at?);
-            let reason = DisconnectReason::try_from(told.disconnect_reason).unwrap_or(DisconnectReason::Unknown);
+            let reason = DisconnectReason::try_from(info.disconnect_reason).unwrap_or(DisconnectReason::Unknown);
             return self.lose(now, &left.sid, reason);
         }
-        if BYSTANDERS.contains(&told.kind) || told.sid.is_empty() {
+        if BYSTANDERS.contains(&info.kind) || info.sid.is_empty() {
             return None;
         }
         match at {
             // Updates may overtake each other.
-            Some(at) if told.version >= self.others[at].version => self.others[at] = Participant::of(told),
-            None => self.add(Participant::of(told)),
+            Some(at) if info.version >= self.others[at].version => self.others[at] = Participant::of(info),
+            None => self.add(Participant::of(info)),
             _ => {}
         }
         None
@@ -178,7 +178,7 @@ impl Roster {
 
     /// Forgets everybody whom the list of a room that was joined anew does not have. The agent among them may be
     /// joining anew, too.
-    pub fn keep_only(&mut self, now: Time, sids: &[&str]) -> Option<Change> {
+    pub(super) fn keep_only(&mut self, now: Time, sids: &[&str]) -> Option<Change> {
         self.others.retain(|known| sids.contains(&known.sid.as_str()));
         let sid = self.chosen.as_ref().map(|chosen| chosen.sid.clone())?;
         match self.others.iter().any(|known| known.sid == sid) {
@@ -189,7 +189,7 @@ impl Roster {
 
     /// Believes no leave within the time in which an agent is back: another connection to the server begins, and its
     /// news are to come.
-    pub fn postpone(&mut self, now: Time) {
+    pub(super) fn postpone(&mut self, now: Time) {
         if let Some(away) = self.chosen.as_mut().and_then(|chosen| chosen.away.as_mut()) {
             away.until = away.until.max(now + RETURNS);
         }
@@ -210,21 +210,21 @@ impl Roster {
     }
 
     /// Has the present agent stay the agent, until it leaves or turns out to be somebody who was there by chance.
-    pub fn choose(&mut self) {
+    pub(super) fn choose(&mut self) {
         let agent = self.agent().map(|agent| (agent.sid.clone(), agent.identity.clone(), agent.is_agent));
         self.chosen =
             agent.map(|(sid, identity, is_agent)| Chosen { sid, identity, is_agent, has_spoken: false, away: None });
     }
 
     /// Takes the news that participants speak.
-    pub fn hear_speaking(&mut self, sids: &[&str]) {
+    pub(super) fn hear_speaking(&mut self, sids: &[&str]) {
         if let Some(chosen) = self.chosen.as_mut().filter(|chosen| sids.contains(&chosen.sid.as_str())) {
             chosen.has_spoken = true;
         }
     }
 
     /// Settles who is the agent by what is known at `now`. Returns what has changed.
-    pub fn settle(&mut self, now: Time) -> Option<Change> {
+    pub(super) fn settle(&mut self, now: Time) -> Option<Change> {
         self.dispatched.take_if(|(_, until)| until.is_some_and(|until| until <= now));
         let chosen = self.chosen.as_mut()?;
         let same = self.others.iter().find(|known| known.identity == chosen.identity);
@@ -247,7 +247,7 @@ impl Roster {
     }
 
     /// Returns the time at which a leave is believed, or somebody else than the dispatched agent is taken.
-    pub fn next_timer(&self) -> Option<Time> {
+    pub(super) fn next_timer(&self) -> Option<Time> {
         match (&self.chosen, &self.dispatched) {
             (Some(chosen), _) => chosen.away.map(|away| away.until),
             (None, Some((_, until))) => *until,
@@ -256,14 +256,14 @@ impl Roster {
     }
 
     /// True if there is a chosen agent, and it is not in the room.
-    pub fn is_away(&self) -> bool {
+    pub(super) fn is_away(&self) -> bool {
         self.chosen.as_ref().is_some_and(|chosen| chosen.away.is_some())
     }
 
     /// Returns the agent: the chosen one; else the one that was dispatched, one of kind agent, or the first
     /// participant, each with audio before one without. Where one was dispatched, nobody is taken for it who is not of
     /// that kind or has another name.
-    pub fn agent(&self) -> Option<&Participant> {
+    pub(super) fn agent(&self) -> Option<&Participant> {
         if let Some(chosen) = &self.chosen {
             return self.others.iter().find(|known| known.sid == chosen.sid);
         }
@@ -286,7 +286,7 @@ impl Roster {
     }
 
     /// Returns how many participants there are besides the agent.
-    pub fn others_count(&self) -> usize {
+    pub(super) fn others_count(&self) -> usize {
         self.others.len() - usize::from(self.agent().is_some())
     }
 }

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use self::back::Back;
-use super::data::{DataCounts, DataEvent, Inbox, packet_of_key};
+use super::data::{DataCounts, DataEvent, Inbox, packet_of_digit};
 use super::fault::{Reason, RoomFault, Step};
 use super::line::{Connected, Way};
 use super::messages::{LeaveRequest, Request, SessionDescription};
@@ -63,8 +63,8 @@ pub enum RoomNews {
 pub enum Order {
     /// The call is over.
     HangUp,
-    /// A key is pressed.
-    Key(char),
+    /// A digit is pressed.
+    Digit(char),
 }
 
 /// The end of a call to a room.
@@ -441,31 +441,31 @@ impl RoomCall {
         let RoomCall { link, dialling, publisher, subscriber, .. } = self;
         let woken = tokio::select! {
             order = orders.recv() => Woken::Order(order),
-            told = next_of_link(link) => Woken::Link(told),
+            link_news = next_of_link(link) => Woken::Link(link_news),
             dialled = next_dialled(dialling) => Woken::Dialled(dialled),
-            told = next_of_side(publisher) => Woken::Publisher(told),
-            told = next_of_side(subscriber) => Woken::Subscriber(told),
+            side_news = next_of_side(publisher) => Woken::Publisher(side_news),
+            side_news = next_of_side(subscriber) => Woken::Subscriber(side_news),
             () = until(timer) => Woken::Timer,
         };
         match woken {
-            Woken::Order(Some(Order::Key(key))) => {
-                self.press(key, news).await;
+            Woken::Order(Some(Order::Digit(digit))) => {
+                self.press(digit, news).await;
                 None
             }
             Woken::Order(Some(Order::HangUp) | None) => Some(Carried::HungUp),
-            Woken::Link(told) => self.take_link(told, news),
+            Woken::Link(link_news) => self.take_link(link_news, news),
             Woken::Dialled(dialled) => {
                 self.dialling = None;
                 self.take_dialled(dialled)
             }
-            Woken::Publisher(told) => self.take_side(told, true, news),
-            Woken::Subscriber(told) => self.take_side(told, false, news),
+            Woken::Publisher(side_news) => self.take_side(side_news, true, news),
+            Woken::Subscriber(side_news) => self.take_side(side_news, false, news),
             Woken::Timer => self.take_timer(news),
         }
     }
 
-    fn take_link(&mut self, told: LinkNews, news: &NewsSender<RoomNews>) -> Option<Carried> {
-        let why = match told {
+    fn take_link(&mut self, link_news: LinkNews, news: &NewsSender<RoomNews>) -> Option<Carried> {
+        let why = match link_news {
             LinkNews::Message(at, Message::Binary(bytes)) => {
                 self.signalling.receive(at, &bytes);
                 return None;
@@ -481,8 +481,8 @@ impl RoomCall {
         self.lose(why, back::How::Resume, news)
     }
 
-    fn take_side(&mut self, told: SideNews, is_publisher: bool, news: &NewsSender<RoomNews>) -> Option<Carried> {
-        match told {
+    fn take_side(&mut self, side_news: SideNews, is_publisher: bool, news: &NewsSender<RoomNews>) -> Option<Carried> {
+        match side_news {
             SideNews::Packet(packet) if self.is_up => {
                 self.relay(packet, is_publisher);
             }
@@ -514,8 +514,8 @@ impl RoomCall {
         None
     }
 
-    async fn press(&mut self, key: char, news: &NewsSender<RoomNews>) {
-        let (Some(packet), Some(side), Some(channel)) = (packet_of_key(key), &self.publisher, self.reliable) else {
+    async fn press(&mut self, digit: char, news: &NewsSender<RoomNews>) {
+        let (Some(packet), Some(side), Some(channel)) = (packet_of_digit(digit), &self.publisher, self.reliable) else {
             return;
         };
         if let Err(fault) = side.peer.send_bytes(channel, &packet.encode_to_vec()).await {

@@ -55,7 +55,7 @@ pub(super) struct Side {
 
 impl Side {
     /// Returns a connection that nothing was said on yet.
-    pub async fn new(settings: PeerSettings, part: Part) -> Result<Side, PeerFault> {
+    pub(super) async fn new(settings: PeerSettings, part: Part) -> Result<Side, PeerFault> {
         let target = if part == Part::Subscriber { SignalTarget::Subscriber } else { SignalTarget::Publisher };
         let (peer, streams) = Peer::with_part(settings, part).await?;
         Ok(Side {
@@ -70,20 +70,20 @@ impl Side {
     }
 
     /// Makes an offer with the candidates that were found.
-    pub async fn offer(&mut self) -> Result<String, PeerFault> {
+    pub(super) async fn offer(&mut self) -> Result<String, PeerFault> {
         let sdp = self.peer.offer(false).await?;
         self.forget_candidates(&sdp);
         Ok(sdp)
     }
 
     /// Takes the answer to the last offer.
-    pub async fn accept(&mut self, sdp: &str) -> Result<(), PeerFault> {
+    pub(super) async fn accept(&mut self, sdp: &str) -> Result<(), PeerFault> {
         self.peer.accept(sdp).await?;
         self.add_early().await
     }
 
     /// Takes an offer. Returns the answer.
-    pub async fn answer(&mut self, sdp: &str) -> Result<String, PeerFault> {
+    pub(super) async fn answer(&mut self, sdp: &str) -> Result<String, PeerFault> {
         let answer = self.peer.answer(sdp).await?;
         self.forget_candidates(&answer);
         self.add_early().await?;
@@ -91,7 +91,7 @@ impl Side {
     }
 
     /// Takes a candidate of the server, which may come before its description.
-    pub async fn add(&mut self, candidate: Candidate) -> Result<(), PeerFault> {
+    pub(super) async fn add(&mut self, candidate: Candidate) -> Result<(), PeerFault> {
         if self.is_described {
             return self.peer.add_candidate(&candidate).await.map(drop);
         }
@@ -102,12 +102,12 @@ impl Side {
     }
 
     /// True when media can flow, over a path that is allowed.
-    pub fn is_connected(&self) -> bool {
+    pub(super) fn is_connected(&self) -> bool {
         self.is_judged && matches!(*self.streams.state.borrow(), PeerState::Connected | PeerState::Quiet)
     }
 
     /// Returns the next news. Safe to drop and call again.
-    pub async fn next(&mut self) -> SideNews {
+    pub(super) async fn next(&mut self) -> SideNews {
         // A path may be one that a check has taught, and a connection that comes back may have another one.
         if !self.is_judged && *self.streams.state.borrow() == PeerState::Connected {
             match self.peer.judge_path().await {
@@ -157,15 +157,16 @@ impl Side {
 
 /// Returns the servers that the room server names, as far as they can be used and the guard allows their addresses.
 /// Names are looked up at once; one that is not found in time is left out.
-pub(super) async fn helpers(told: Vec<IceServerInfo>, guard: &Guard) -> Vec<IceServer> {
+pub(super) async fn helpers(servers: Vec<IceServerInfo>, guard: &Guard) -> Vec<IceServer> {
     let look_up = async |url: &String| {
         let within = if url.starts_with("stun:") { LOOKING_UP_STUN } else { LOOKING_UP };
         timeout(within, allowed_url(url, guard)).await.ok().flatten()
     };
-    let found =
-        join_all(told.iter().take(MAX_SERVERS).map(|server| join_all(server.urls.iter().take(MAX_URLS).map(look_up))))
-            .await;
-    let usable = told.into_iter().zip(found).filter_map(|(server, found)| {
+    let found = join_all(
+        servers.iter().take(MAX_SERVERS).map(|server| join_all(server.urls.iter().take(MAX_URLS).map(look_up))),
+    )
+    .await;
+    let usable = servers.into_iter().zip(found).filter_map(|(server, found)| {
         let urls: Vec<String> = found.into_iter().flatten().collect();
         let credential = (!server.credential.is_empty()).then(|| Secret::new(server.credential));
         (!urls.is_empty()).then_some(IceServer { urls, username: server.username, credential })
@@ -203,8 +204,8 @@ mod tests {
     #[tokio::test]
     async fn names_of_stun_servers_are_not_waited_for() {
         let guard = Guard::new(true).with_names(|_| Box::pin(std::future::pending()));
-        let told = |url: &str| IceServerInfo { urls: vec![url.to_owned(); 2], ..IceServerInfo::default() };
-        let all = ["stun:a.example", "stun:127.0.0.1:9", "stun:b.example"].map(told).to_vec();
+        let server_of = |url: &str| IceServerInfo { urls: vec![url.to_owned(); 2], ..IceServerInfo::default() };
+        let all = ["stun:a.example", "stun:127.0.0.1:9", "stun:b.example"].map(server_of).to_vec();
         let found = timeout(LOOKING_UP, helpers(all, &guard)).await.expect("in time");
         assert_eq!(found.len(), 1, "{found:?}");
     }
@@ -222,7 +223,7 @@ mod tests {
         check("turns:127.0.0.1:5349", true, None).await;
         check("stun:127.0.0.1:x", true, None).await;
         check("", true, None).await;
-        let told = IceServerInfo { urls: vec!["turns:x".into()], ..IceServerInfo::default() };
-        assert!(helpers(vec![told], &Guard::new(true)).await.is_empty());
+        let server = IceServerInfo { urls: vec!["turns:x".into()], ..IceServerInfo::default() };
+        assert!(helpers(vec![server], &Guard::new(true)).await.is_empty());
     }
 }

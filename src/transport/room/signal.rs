@@ -171,21 +171,21 @@ impl Signalling {
                 self.next_ping = self.pings.map(|(interval, _)| now + interval);
                 self.out.push_back(SignalOutput::Resumed);
             }
-            Response::Answer(told) => self.out.push_back(SignalOutput::Describe(SignalTarget::Publisher, told)),
-            Response::Offer(told) => self.out.push_back(SignalOutput::Describe(SignalTarget::Subscriber, told)),
-            Response::Trickle(told) => self.trickle(&told),
+            Response::Answer(message) => self.out.push_back(SignalOutput::Describe(SignalTarget::Publisher, message)),
+            Response::Offer(message) => self.out.push_back(SignalOutput::Describe(SignalTarget::Subscriber, message)),
+            Response::Trickle(message) => self.trickle(&message),
             Response::Update(update) => {
-                update.participants.into_iter().for_each(|told| self.participant(now, told));
+                update.participants.into_iter().for_each(|info| self.participant(now, info));
                 self.follow(now);
             }
-            Response::SpeakersChanged(told) => {
-                let speak = told.speakers.iter().filter(|speaker| speaker.active);
+            Response::SpeakersChanged(message) => {
+                let speak = message.speakers.iter().filter(|speaker| speaker.active);
                 let sids: Vec<&str> = speak.map(|speaker| speaker.sid.as_str()).collect();
                 self.roster.hear_speaking(&sids);
             }
-            Response::TrackPublished(told) => {
+            Response::TrackPublished(message) => {
                 let is_first = self.published.is_none();
-                self.published = Some(told);
+                self.published = Some(message);
                 if is_first {
                     self.out.push_back(SignalOutput::Published);
                 }
@@ -200,19 +200,19 @@ impl Signalling {
             Response::Mute(mute) if self.is_own_track(&mute.sid) && mute.muted => {
                 self.warn("the server asks this side to be mute, which it is not".to_owned());
             }
-            Response::TrackUnpublished(told) if self.is_own_track(&told.track_sid) => {
+            Response::TrackUnpublished(message) if self.is_own_track(&message.track_sid) => {
                 self.warn("the server has taken the Digital Human's track out of the room".to_owned());
             }
-            Response::SubscriptionResponse(told) if told.err != 0 => {
-                let why = if told.err == 1 { "its codec is not supported" } else { "there is no such track" };
+            Response::SubscriptionResponse(message) if message.err != 0 => {
+                let why = if message.err == 1 { "its codec is not supported" } else { "there is no such track" };
                 self.warn(format!("a track could not be subscribed: {why}"));
             }
-            Response::RequestResponse(told) if told.reason != 0 => {
-                let words = in_few_words(&told.message);
-                self.warn(format!("the server refused a request (reason {}): {words}", told.reason));
+            Response::RequestResponse(message) if message.reason != 0 => {
+                let words = in_few_words(&message.message);
+                self.warn(format!("the server refused a request (reason {}): {words}", message.reason));
             }
-            Response::MediaSections(told) => {
-                self.out.push_back(SignalOutput::MoreTracks(told.num_audios.min(16)));
+            Response::MediaSections(message) => {
+                self.out.push_back(SignalOutput::MoreTracks(message.num_audios.min(16)));
             }
             _ => {}
         }
@@ -241,17 +241,17 @@ impl Signalling {
         self.next_ping = self.pings.map(|(interval, _)| now + interval);
         let servers = join.ice_servers.into_iter().take(MAX_ICE_SERVERS).collect();
         self.out.push_back(SignalOutput::Joined(servers));
-        let sids: Vec<&str> = join.other_participants.iter().map(|told| told.sid.as_str()).collect();
+        let sids: Vec<&str> = join.other_participants.iter().map(|info| info.sid.as_str()).collect();
         // The same identity under another name is back already.
         let lost = self.roster.keep_only(now, &sids);
-        join.other_participants.into_iter().for_each(|told| self.participant(now, told));
+        join.other_participants.into_iter().for_each(|info| self.participant(now, info));
         self.tell(lost.filter(|_| self.roster.agent().is_none()));
         self.follow(now);
     }
 
-    fn participant(&mut self, now: Time, told: ParticipantInfo) {
-        if told.sid != self.own.sid {
-            let change = self.roster.take(now, told);
+    fn participant(&mut self, now: Time, info: ParticipantInfo) {
+        if info.sid != self.own.sid {
+            let change = self.roster.take(now, info);
             self.tell(change);
         }
     }
@@ -259,7 +259,7 @@ impl Signalling {
     /// Tells of a change of the agent whom the call is up with.
     fn tell(&mut self, change: Option<Change>) {
         let identity = self.agent.clone().unwrap_or_default();
-        let told = match change {
+        let output = match change {
             None => None,
             Some(Change::Away) => Some(SignalOutput::Event(RoomEvent::AgentAway)),
             Some(Change::Rejoined(left)) => Some(SignalOutput::Event(RoomEvent::AgentRejoined(identity, left))),
@@ -274,7 +274,7 @@ impl Signalling {
                 _ => SignalEnd::AgentLeft,
             })),
         };
-        self.out.extend(told);
+        self.out.extend(output);
     }
 
     /// Follows the agent: who it is, its state, and the tracks that are heard.
@@ -312,15 +312,15 @@ impl Signalling {
         self.out.push_back(SignalOutput::Hear(wanted.1));
     }
 
-    fn trickle(&mut self, told: &TrickleRequest) {
-        let init: Value = serde_json::from_str(&told.candidate_init).unwrap_or_default();
+    fn trickle(&mut self, candidate_message: &TrickleRequest) {
+        let init: Value = serde_json::from_str(&candidate_message.candidate_init).unwrap_or_default();
         let Some(line) = init["candidate"].as_str().filter(|line| !line.is_empty()) else { return };
         let candidate = Candidate {
             line: line.to_owned(),
             mid: init["sdpMid"].as_str().filter(|mid| !mid.is_empty()).map(str::to_owned),
             section: init["sdpMLineIndex"].as_u64().and_then(|section| u16::try_from(section).ok()),
         };
-        self.out.push_back(SignalOutput::Candidate(told.target(), candidate));
+        self.out.push_back(SignalOutput::Candidate(candidate_message.target(), candidate));
     }
 
     fn leave(&mut self, leave: &LeaveRequest) {
@@ -420,7 +420,7 @@ impl Signalling {
 
     /// Returns the names by which data packets are told apart.
     pub(super) fn names<'a>(&'a self, tool_topic: Option<&'a str>) -> Names<'a> {
-        let own_track = self.published.as_ref().and_then(|told| told.track.as_ref());
+        let own_track = self.published.as_ref().and_then(|published| published.track.as_ref());
         // A name that nothing has.
         let or_none = |name: &'a str| if name.is_empty() { "\0" } else { name };
         Names {
@@ -441,7 +441,7 @@ impl Signalling {
     }
 
     fn is_own_track(&self, sid: &str) -> bool {
-        self.published.as_ref().and_then(|told| told.track.as_ref()).is_some_and(|track| track.sid == sid)
+        self.published.as_ref().and_then(|published| published.track.as_ref()).is_some_and(|track| track.sid == sid)
     }
 
     fn warn(&mut self, text: String) {

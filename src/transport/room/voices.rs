@@ -166,7 +166,7 @@ pub(super) struct Voices {
 
 impl Voices {
     /// Takes the tracks that are heard from now on.
-    pub fn set(&mut self, tracks: Vec<Track>) {
+    pub(super) fn set(&mut self, tracks: Vec<Track>) {
         self.leader = 0;
         let known = self.tracks.drain(..).map(|track| track.sid).zip(self.voices.drain(..));
         let mut known: HashMap<String, Voice> = known.collect();
@@ -180,17 +180,17 @@ impl Voices {
     }
 
     /// Returns the payload type of the stream.
-    pub fn payload_type(&self) -> Option<u8> {
+    pub(super) fn payload_type(&self) -> Option<u8> {
         self.payload_type
     }
 
     /// Returns the tracks that are heard.
-    pub fn tracks(&self) -> &[Track] {
+    pub(super) fn tracks(&self) -> &[Track] {
         &self.tracks
     }
 
     /// True if packets of this source are of a track that is heard. Where none is announced there is one track alone.
-    pub fn has(&self, source: u32) -> bool {
+    pub(super) fn has(&self, source: u32) -> bool {
         self.track_of(source).is_some()
     }
 
@@ -201,7 +201,7 @@ impl Voices {
 
     /// Returns the packets of the stream that a packet of one of the tracks is or completes; none if it waits for
     /// others.
-    pub fn take(&mut self, mut packet: Arrived) -> Vec<Arrived> {
+    pub(super) fn take(&mut self, mut packet: Arrived) -> Vec<Arrived> {
         let source = packet.bytes.get(8..12).and_then(|four| four.first_chunk::<4>());
         let Some(at) = source.and_then(|four| self.track_of(u32::from_be_bytes(*four))) else { return Vec::new() };
         if let (Some(kind), Some(first)) = (self.payload_type, packet.bytes.get_mut(1))
@@ -256,7 +256,7 @@ impl Voices {
 
     /// Makes a report about the followed track one about the stream (RFC 3550 6.4.1). Returns false for one about
     /// another track.
-    pub fn take_report(&self, report: &mut Arrived) -> bool {
+    pub(super) fn take_report(&self, report: &mut Arrived) -> bool {
         let source =
             report.bytes.get(4..8).and_then(|four| four.first_chunk::<4>()).map(|four| u32::from_be_bytes(*four));
         let (Some(own), Some((followed, _, later))) = (self.numbering.source, self.numbering.followed) else {

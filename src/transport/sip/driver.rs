@@ -1,5 +1,7 @@
 //! The SIP sockets: one task that moves messages and time into the SIP endpoint and its events out to the calls.
 
+mod texts;
+
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,6 +19,8 @@ use ringer_sip::{
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 
+pub use self::texts::NotSent;
+use self::texts::{TextDesk, TextOrder};
 use super::address::called_user;
 use super::dialog::{IncomingDialog, SipNews};
 use super::line::NotConnected;
@@ -36,6 +40,8 @@ const ORDERS: usize = 4096;
 pub const NEWS: usize = 256;
 /// Incoming calls that may wait to be answered.
 const INCOMING: usize = 256;
+/// Value of the User-Agent and Server header fields.
+const USER_AGENT: &str = concat!("Ringer/", env!("CARGO_PKG_VERSION"));
 /// Longest SIP datagram in bytes.
 const DATAGRAM_BYTES: usize = 65_535;
 
@@ -46,6 +52,7 @@ enum Order {
     AskInterval(Option<u32>),
     KeepLines(Box<(Vec<LineTerms>, Resolver, Clock)>),
     LimitStrangers(Sources),
+    Text(TextOrder),
 }
 
 /// A handle on the socket's task; cheap to clone.
@@ -79,13 +86,12 @@ impl SipSocket {
         let named = |bound: SocketAddr| SocketAddr::new(advertise.unwrap_or(bound.ip()), bound.port());
         let bound = streams.local();
         let local = SipListen { udp: bound.udp.map(named), tcp: bound.tcp.map(named), tls: bound.tls.map(named) };
-        let user_agent = concat!("Ringer/", env!("CARGO_PKG_VERSION")).to_owned();
         // Without a listener a transport is spoken over connections that this side makes, and not chosen by itself.
         let config = EndpointConfig {
             local: local.udp.unwrap_or(local.first()),
             tcp: local.tcp,
             tls: local.tls,
-            user_agent,
+            user_agent: USER_AGENT.to_owned(),
             seed: random_seed(),
         };
         let (orders, waiting) = mpsc::channel(ORDERS);
@@ -104,6 +110,7 @@ impl SipSocket {
             calls: HashMap::new(),
             leaving: HashMap::new(),
             by_id: HashMap::new(),
+            texts: TextDesk::default(),
             incoming,
         };
         tasks.spawn("sip", port.run(waiting, tasks.clone()));
@@ -189,6 +196,7 @@ struct SipDriver {
     /// Calls that are over for this side, until the far side has answered that or nobody reads their news any more.
     leaving: HashMap<CallKey, Leaving>,
     by_id: HashMap<String, CallKey>,
+    texts: TextDesk,
     incoming: mpsc::Sender<Incoming>,
 }
 
@@ -359,6 +367,7 @@ impl SipDriver {
                 self.lines.begin(now(), terms.collect(), (resolver, clock), random_seed);
             }
             Order::LimitStrangers(allowed) => self.strangers.limit(allowed),
+            Order::Text(order) => self.carry_out_text(order),
             Order::Authorize(key, demand, reply) => {
                 let _ = reply.send(self.endpoint.authorize(now(), key, &demand));
             }
@@ -366,13 +375,18 @@ impl SipDriver {
     }
 
     async fn send_all(&mut self) {
-        while let Some(output) = self.endpoint.poll() {
-            match output {
-                Output::Send { to, bytes, request } => {
-                    self.trace(true, &to, &bytes);
-                    self.send(to, bytes, request).await;
+        loop {
+            while let Some(output) = self.endpoint.poll() {
+                match output {
+                    Output::Send { to, bytes, request } => {
+                        self.trace(true, &to, &bytes);
+                        self.send(to, bytes, request).await;
+                    }
+                    Output::Event(key, event) => self.tell(key, event),
                 }
-                Output::Event(key, event) => self.tell(key, event),
+            }
+            if !self.tell_texts() {
+                break;
             }
         }
         while let Some((line, to, bytes)) = self.lines.poll() {

@@ -104,7 +104,7 @@ pub(super) struct HostCount(HostCounts, IpAddr);
 
 impl HostCount {
     /// Counts a connection of a host; `None`: the host has `most` already.
-    pub fn new(all: &HostCounts, host: IpAddr, most: usize) -> Option<HostCount> {
+    pub(super) fn new(all: &HostCounts, host: IpAddr, most: usize) -> Option<HostCount> {
         let host = match host {
             IpAddr::V4(_) => host,
             IpAddr::V6(address) => Ipv6Addr::from(address.to_bits() >> 64 << 64).into(),

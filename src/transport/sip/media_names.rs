@@ -35,39 +35,39 @@ pub(super) struct Names {
 
 impl Names {
     /// True while a name is being looked up.
-    pub fn is_looking(&self) -> bool {
+    pub(super) fn is_looking(&self) -> bool {
         self.wanted.is_some()
     }
 
     /// True for a name that has to be looked up before media can go there.
-    pub fn lacks(&self, host: &str) -> bool {
+    pub(super) fn lacks(&self, host: &str) -> bool {
         self.known.as_ref().is_none_or(|(known, _)| known != host)
     }
 
     /// Begins to wait for `host`.
-    pub fn look_for(&mut self, host: &str) {
+    pub(super) fn look_for(&mut self, host: &str) {
         self.wanted = Some(host.to_owned());
     }
 
     /// Keeps an event for later. Returns false where too many wait: the name is then to be given up.
-    pub fn keep(&mut self, of: Dialog, event: CallEvent) -> bool {
+    pub(super) fn keep(&mut self, of: Dialog, event: CallEvent) -> bool {
         self.waiting.push_back((of, event));
         self.waiting.len() <= MOST_WAITING
     }
 
     /// Takes the result of the look-up. Returns the events that waited for it, in order.
-    pub fn take_result(&mut self, found: Found) -> VecDeque<(Dialog, CallEvent)> {
+    pub(super) fn take_result(&mut self, found: Found) -> VecDeque<(Dialog, CallEvent)> {
         self.known = self.wanted.take().map(|host| (host, found));
         std::mem::take(&mut self.waiting)
     }
 
     /// Returns the name that was looked up last, with its address.
-    pub fn address(&self) -> Option<(String, IpAddr)> {
+    pub(super) fn address(&self) -> Option<(String, IpAddr)> {
         self.known.as_ref().and_then(|(host, found)| Some((host.clone(), (*found).ok()?)))
     }
 
     /// Forgets the events of a dialog that is over. Nothing is looked up for it any more.
-    pub fn forget(&mut self, of: Dialog) {
+    pub(super) fn forget(&mut self, of: Dialog) {
         self.waiting.retain(|(waiting, _)| *waiting != of);
         if self.waiting.is_empty() {
             self.wanted = None;
@@ -78,7 +78,7 @@ impl Names {
     ///
     /// # Errors
     /// For a person: the name has no address, or none that is allowed.
-    pub fn settle(&self, media: &Negotiated) -> Result<Negotiated, String> {
+    pub(super) fn settle(&self, media: &Negotiated) -> Result<Negotiated, String> {
         let Some(host) = &media.remote_host else { return Ok(media.clone()) };
         let known = self.known.as_ref().filter(|(known, _)| known == host);
         let found = known.map_or(Err(Blocked::NoAddress), |(_, found)| *found);

@@ -2,6 +2,7 @@
 //! the answers, `ask` asks the name servers, and this file lets both work within limits of time and of a guard.
 
 mod ask;
+#[allow(unreachable_pub, reason = "`testing` exports its questions and answers")]
 mod plan;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -169,7 +170,10 @@ fn system_answer(found: io::Result<Vec<IpAddr>>) -> Answer {
         Ok(found) => Answer::Addresses(found),
         // getaddrinfo tells its error (EAI_AGAIN) by its text alone.
         Err(error) if error.to_string().contains("Temporary failure") => Answer::Failed(Trouble::Silent),
-        Err(_) => Answer::Addresses(Vec::new()),
+        Err(error) => {
+            tracing::debug!(%error, "the system finds no address of a name");
+            Answer::Addresses(Vec::new())
+        }
     }
 }
 

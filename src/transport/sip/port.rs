@@ -79,6 +79,17 @@ impl SipPort {
         port
     }
 
+    /// Returns the port that tells of its call to `address`, which holds no secret of the one that is dialled.
+    #[must_use]
+    pub fn shown_as(mut self, address: String) -> SipPort {
+        for output in &mut self.out {
+            if let PortOutput::Signal(Signal::Dialing { address: told }) = output {
+                told.clone_from(&address);
+            }
+        }
+        self
+    }
+
     /// Has the call dialled without an offer: the other side makes it, and gets an answer of what is `supported`.
     #[must_use]
     pub fn without_offer(self, supported: Offer) -> SipPort {
@@ -269,14 +280,14 @@ impl SipPort {
             }
             CallEvent::Message { content_type, text } => {
                 let length = text.len();
-                let told =
+                let message =
                     format!("a SIP MESSAGE of {length} bytes ({content_type}) came in the call and was answered 200");
-                self.out.push_back(PortOutput::Warning(told));
+                self.out.push_back(PortOutput::Warning(message));
             }
             CallEvent::Notice(notice) => self.take_notice(&notice),
             CallEvent::ConnectionLost => {
-                let told = "the SIP connection of the call was lost; its next request opens another one";
-                self.out.push_back(PortOutput::Warning(told.to_owned()));
+                let sentence = "the SIP connection of the call was lost; its next request opens another one";
+                self.out.push_back(PortOutput::Warning(sentence.to_owned()));
             }
             CallEvent::RingConfirmed { sdp: Some(answer) } => self.own_answer = Some(answer),
             CallEvent::Incoming { .. } | CallEvent::Trying | CallEvent::RingConfirmed { sdp: None } => {}
@@ -453,7 +464,7 @@ mod tests {
         let mut port = SipPort::caller("sip:a@b".to_owned(), guard);
         port.poll().expect("it dials");
         port.receive(event);
-        let told = |output| match output {
+        let describe = |output| match output {
             PortOutput::Act(SipAction::Media(plan)) => format!("media to {}", plan.rtp),
             PortOutput::Signal(Signal::Renegotiated { .. }) => "renegotiated".to_owned(),
             PortOutput::Signal(Signal::EarlyMedia { code, .. }) => format!("early media {code}"),
@@ -462,7 +473,7 @@ mod tests {
             PortOutput::Warning(warning) => warning,
             other => format!("{other:?}"),
         };
-        std::iter::from_fn(|| port.poll()).map(told).collect()
+        std::iter::from_fn(|| port.poll()).map(describe).collect()
     }
 
     #[test]
@@ -487,8 +498,8 @@ mod tests {
 
     #[test]
     fn a_lost_connection_is_said_and_the_call_goes_on() {
-        let told = "the SIP connection of the call was lost; its next request opens another one";
-        assert_eq!(outputs(CallEvent::ConnectionLost), [told]);
+        let warning = "the SIP connection of the call was lost; its next request opens another one";
+        assert_eq!(outputs(CallEvent::ConnectionLost), [warning]);
     }
 
     #[test]

@@ -85,6 +85,12 @@ impl LineBoard {
         lines.iter().find(has).map(|line| line.name.clone())
     }
 
+    /// True if the provider of the line with this name has this host.
+    pub fn is_at(&self, name: &str, host: IpAddr) -> bool {
+        let host = host.to_canonical();
+        self.lines.lock().iter().any(|line| line.name == name && line.hosts.contains(&host))
+    }
+
     /// Returns the number of messages of strangers that were dropped because there were too many.
     pub fn count_limited(&self) -> u64 {
         self.strangers_limited.load(Ordering::Relaxed)
@@ -124,7 +130,7 @@ struct KeptLine {
 }
 
 impl Lines {
-    pub fn new(board: LineBoard, tasks: &Tasks) -> Lines {
+    pub(super) fn new(board: LineBoard, tasks: &Tasks) -> Lines {
         let (finder, found) = mpsc::channel(LOOK_UPS);
         let (lines, hosts) = (Vec::new(), HashSet::new());
         let (resolver, tasks) = (Resolver::default(), tasks.clone());
@@ -132,7 +138,7 @@ impl Lines {
     }
 
     /// Begins to keep these lines. `draw` gives each a seed.
-    pub fn begin(
+    pub(super) fn begin(
         &mut self,
         now: Time,
         terms: Vec<LineTerms>,
@@ -149,7 +155,7 @@ impl Lines {
     }
 
     /// Waits for the end of a look-up; for ever where there is none.
-    pub async fn next(&mut self) -> Found {
+    pub(super) async fn next(&mut self) -> Found {
         match self.found.recv().await {
             Some(found) => found,
             None => std::future::pending().await,
@@ -157,7 +163,7 @@ impl Lines {
     }
 
     /// Takes the end of a look-up.
-    pub fn take_places(&mut self, now: Time, found: Found) {
+    pub(super) fn take_places(&mut self, now: Time, found: Found) {
         if let Some(kept) = self.lines.get_mut(found.line) {
             kept.line.take_places(now, &found.uri, found.hops);
             self.is_new = true;
@@ -165,7 +171,7 @@ impl Lines {
     }
 
     /// Takes a message that is a response to a request of a line. False for every other.
-    pub fn receive(&mut self, now: Time, from: &Hop, bytes: &[u8]) -> bool {
+    pub(super) fn receive(&mut self, now: Time, from: &Hop, bytes: &[u8]) -> bool {
         if self.lines.is_empty() || !is_of_line(bytes) {
             return false;
         }
@@ -174,13 +180,13 @@ impl Lines {
     }
 
     /// Takes that nothing can be delivered to `to`.
-    pub fn unreachable(&mut self, now: Time, to: &Hop, why: &str) {
+    pub(super) fn unreachable(&mut self, now: Time, to: &Hop, why: &str) {
         self.lines.iter_mut().for_each(|kept| kept.line.unreachable(now, to, why));
         self.is_new |= !self.lines.is_empty();
     }
 
     /// Takes that a connection is closed.
-    pub fn connection_lost(&mut self, now: Time, connection: ConnectionId, why: &str) {
+    pub(super) fn connection_lost(&mut self, now: Time, connection: ConnectionId, why: &str) {
         for kept in &mut self.lines {
             kept.hold.take_if(|(held, _)| *held == connection);
             kept.line.connection_lost(now, connection, why);
@@ -189,7 +195,7 @@ impl Lines {
     }
 
     /// Runs what is due.
-    pub fn tick(&mut self, now: Time) {
+    pub(super) fn tick(&mut self, now: Time) {
         for kept in self.lines.iter_mut().filter(|kept| kept.line.next_timer().is_some_and(|at| at <= now)) {
             kept.line.tick(now);
             self.is_new = true;
@@ -197,22 +203,22 @@ impl Lines {
     }
 
     /// Returns the time at which `tick` is wanted next.
-    pub fn next_timer(&self) -> Option<Time> {
+    pub(super) fn next_timer(&self) -> Option<Time> {
         self.lines.iter().filter_map(|kept| kept.line.next_timer()).min()
     }
 
     /// Takes every registration back.
-    pub fn leave(&mut self, now: Time) {
+    pub(super) fn leave(&mut self, now: Time) {
         self.lines.iter_mut().for_each(|kept| kept.line.leave(now));
     }
 
     /// True once every registration is taken back, or was given up.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.lines.iter().all(|kept| kept.line.is_over())
     }
 
     /// Returns the next message to send, with the number of its line. Look-ups begin by themselves.
-    pub fn poll(&mut self) -> Option<(usize, Hop, Vec<u8>)> {
+    pub(super) fn poll(&mut self) -> Option<(usize, Hop, Vec<u8>)> {
         for at in 0..self.lines.len() {
             while let Some(output) = self.lines[at].line.poll() {
                 match output {
@@ -225,20 +231,26 @@ impl Lines {
     }
 
     /// Takes the connection that a message of a line went over.
-    pub fn sent_over(&mut self, line: usize, to: &Hop, (connection, is_new): (ConnectionId, bool), hold: Option<Hold>) {
+    pub(super) fn sent_over(
+        &mut self,
+        line: usize,
+        to: &Hop,
+        (connection, is_new): (ConnectionId, bool),
+        hold: Option<Hold>,
+    ) {
         let Some(kept) = self.lines.get_mut(line) else { return };
         kept.line.sent_over(to, connection, is_new);
         kept.hold = hold.map(|hold| (connection, hold));
     }
 
     /// True for a host of a provider.
-    pub fn has_host(&self, host: IpAddr) -> bool {
+    pub(super) fn has_host(&self, host: IpAddr) -> bool {
         self.hosts.contains(&host.to_canonical())
     }
 
     /// Shows how the lines stand, when that may have changed. Returns the ways of the registrations on which this side
     /// is seen at another address than its own; `None` where nothing has changed.
-    pub fn publish(&mut self) -> Option<Vec<(Hop, SocketAddr)>> {
+    pub(super) fn publish(&mut self) -> Option<Vec<(Hop, SocketAddr)>> {
         if !std::mem::take(&mut self.is_new) {
             return None;
         }

@@ -80,8 +80,8 @@ struct ConnectionPermit(Arc<AtomicUsize>);
 
 impl ConnectionPermit {
     fn take(count: &Arc<AtomicUsize>, most: usize) -> Option<ConnectionPermit> {
-        let room = ConnectionPermit(count.clone());
-        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(room)
+        let permit = ConnectionPermit(count.clone());
+        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(permit)
     }
 }
 
@@ -190,7 +190,7 @@ impl Streams {
     }
 
     fn open(&mut self, to: &Hop, place: Place) -> Option<ConnectionId> {
-        let Some(room) = self.shop.room() else {
+        let Some(permit) = self.shop.permit() else {
             let why = format!("{to} cannot be connected to: there are {MAX_CONNECTIONS} connections already");
             let why = NotConnected { why, is_own: true };
             self.ready.push_back(StreamNews::Unreachable { to: to.clone(), why });
@@ -203,7 +203,7 @@ impl Streams {
         let local = listen.all().map(|(_, address)| address).next();
         let stop = self.shop.tasks.clone();
         self.shop.tasks.spawn("SIP connection", async move {
-            let _room = room;
+            let _permit = permit;
             let made = tokio::select! {
                 made = connect(&task.hop, local, &tls, task.patience.connect) => made,
                 () = cut.cancelled() => Err("more was to be sent than may wait for a connection".to_owned().into()),
@@ -237,14 +237,14 @@ async fn run(task: &mut Task, stream: Box<dyn Stream>, cut: &CancellationToken) 
 }
 
 impl Shop {
-    fn room(&self) -> Option<ConnectionPermit> {
+    fn permit(&self) -> Option<ConnectionPermit> {
         ConnectionPermit::take(&self.count, MAX_CONNECTIONS)
     }
 
     /// Returns the places of a connection that `host` has opened; `None`: there are too many.
     fn place(&self, host: IpAddr) -> Option<(ConnectionPermit, ConnectionPermit, HostCount)> {
         let accepted = ConnectionPermit::take(&self.accepted, MAX_ACCEPTED)?;
-        Some((accepted, self.room()?, HostCount::new(&self.by_host, host, MAX_OF_HOST)?))
+        Some((accepted, self.permit()?, HostCount::new(&self.by_host, host, MAX_OF_HOST)?))
     }
 
     /// Returns both ends of a new connection.

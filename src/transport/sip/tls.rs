@@ -45,17 +45,20 @@ impl Identity {
         let read = |path: &Path| std::fs::read(path).map_err(|error| bad(path, &error.to_string()));
         let bytes = read(certificate).map_err(|why| (false, why))?;
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-        let chain = chain.map_err(|_| (false, bad(certificate, "it is no file of PEM certificates")))?;
+        let chain =
+            chain.map_err(|error| (false, bad(certificate, &format!("it is no file of PEM certificates: {error}"))))?;
         if chain.is_empty() {
             return Err((false, bad(certificate, "it holds no PEM certificate")));
         }
         let bytes = read(key).map_err(|why| (true, why))?;
         let private = PrivateKeyDer::from_pem_slice(&bytes);
-        let private = private.map_err(|_| (true, bad(key, "it holds no PEM private key")))?;
+        let private = private.map_err(|error| (true, bad(key, &format!("it holds no PEM private key: {error}"))))?;
         Identity::new(chain, private).map_err(|error| match error {
             Error::InconsistentKeys(_) => (true, bad(key, &format!("it is not the key of {}", certificate.display()))),
-            Error::InvalidCertificate(_) => (false, bad(certificate, "it holds a certificate that cannot be used")),
-            _ => (true, bad(key, "it is of a kind that cannot be used")),
+            Error::InvalidCertificate(why) => {
+                (false, bad(certificate, &format!("it holds a certificate that cannot be used: {why:?}")))
+            }
+            other => (true, bad(key, &format!("it is of a kind that cannot be used: {other}"))),
         })
     }
 
@@ -65,6 +68,13 @@ impl Identity {
     /// They do not belong together, or are of a kind that is not known.
     pub fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Identity, Error> {
         Ok(Identity(Arc::new(CertifiedKey::from_der(chain, key, &provider())?)))
+    }
+
+    /// Returns the side that is connected to and shows this certificate.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        let versions = ServerConfig::builder_with_provider(Arc::new(provider())).with_safe_default_protocol_versions();
+        let config = versions.expect("ring has both versions").with_no_client_auth();
+        TlsAcceptor::from(Arc::new(config.with_cert_resolver(Arc::new(SingleCertAndKey::from(self.0.clone())))))
     }
 }
 
@@ -340,10 +350,10 @@ mod tests {
 
     #[test]
     fn a_client_certificate_that_is_wanted_is_named() {
-        let told = |alert| reason(&io::Error::other(Error::AlertReceived(alert)));
-        assert!(told(AlertDescription::CertificateRequired).contains("the server asks for a client certificate"));
-        assert!(told(AlertDescription::HandshakeFailure).contains("it may ask for another client certificate"));
-        assert_eq!(told(AlertDescription::ProtocolVersion), "it refused the handshake (ProtocolVersion)");
+        let reason_of = |alert| reason(&io::Error::other(Error::AlertReceived(alert)));
+        assert!(reason_of(AlertDescription::CertificateRequired).contains("the server asks for a client certificate"));
+        assert!(reason_of(AlertDescription::HandshakeFailure).contains("it may ask for another client certificate"));
+        assert_eq!(reason_of(AlertDescription::ProtocolVersion), "it refused the handshake (ProtocolVersion)");
         assert_eq!(reason(&io::Error::from(io::ErrorKind::ConnectionReset)), "connection reset");
     }
 

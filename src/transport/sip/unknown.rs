@@ -55,26 +55,26 @@ pub(super) struct Strangers {
 }
 
 impl Strangers {
-    pub fn new(now: Time) -> Strangers {
+    pub(super) fn new(now: Time) -> Strangers {
         let shared = Bucket { left: f64::from(SHARED.0), at: now };
         let (hosts, partners, calls) = (HashMap::new(), HashMap::new(), HashMap::new());
         Strangers { allowed: None, hosts, shared, swept: now, partners, calls }
     }
 
     /// Limits everybody from now on who is not in `allowed`; an empty list names nobody.
-    pub fn limit(&mut self, allowed: Sources) {
+    pub(super) fn limit(&mut self, allowed: Sources) {
         self.allowed = Some(allowed);
     }
 
     /// True if a host is a stranger, and strangers are limited.
-    pub fn is_one(&self, host: IpAddr) -> bool {
+    pub(super) fn is_one(&self, host: IpAddr) -> bool {
         let is_allowed = |allowed: &Sources| !allowed.is_empty() && allowed.allow(host);
         self.allowed.as_ref().is_some_and(|allowed| !is_allowed(allowed))
             && !self.calls.contains_key(&host.to_canonical())
     }
 
     /// Takes a host that a call has to do with.
-    pub fn note_partner(&mut self, call: CallKey, host: IpAddr) {
+    pub(super) fn note_partner(&mut self, call: CallKey, host: IpAddr) {
         let host = host.to_canonical();
         if self.partners.entry(call).or_default().insert(host) {
             *self.calls.entry(host).or_default() += 1;
@@ -82,17 +82,17 @@ impl Strangers {
     }
 
     /// True for a call that was answered, or is being made.
-    pub fn has_call(&self, call: CallKey) -> bool {
+    pub(super) fn has_call(&self, call: CallKey) -> bool {
         self.partners.contains_key(&call)
     }
 
     /// Returns the number of calls whose hosts are known.
-    pub fn count_calls(&self) -> usize {
+    pub(super) fn count_calls(&self) -> usize {
         self.partners.len()
     }
 
     /// Forgets the calls for which `is_live` is false.
-    pub fn retain(&mut self, is_live: impl Fn(&CallKey) -> bool) {
+    pub(super) fn retain(&mut self, is_live: impl Fn(&CallKey) -> bool) {
         let calls = &mut self.calls;
         self.partners.retain(|call, hosts| {
             let is_kept = is_live(call);
@@ -109,7 +109,7 @@ impl Strangers {
     }
 
     /// True if one more message of this stranger is looked at.
-    pub fn admits(&mut self, now: Time, host: IpAddr) -> bool {
+    pub(super) fn admits(&mut self, now: Time, host: IpAddr) -> bool {
         let host = network_of(host);
         if let Some(bucket) = self.hosts.get_mut(&host) {
             return bucket.take(now, (BURST, RATE));

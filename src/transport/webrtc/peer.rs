@@ -501,7 +501,7 @@ impl Known {
         if self.is_left().await {
             self.state.send_replace(PeerState::Closed);
         }
-        // The last word on a channel finds room as soon as somebody reads.
+        // The last word on a channel is taken as soon as somebody reads.
         let _ = self.news.send(ChannelNews::Closed { id }).await;
     }
 }
@@ -551,19 +551,19 @@ impl PeerConnectionEventHandler for Callbacks {
     async fn on_data_channel(&self, channel: Arc<dyn DataChannel>) {
         let known = self.0.clone();
         let id = channel.id();
-        let has_room = {
+        let has_space = {
             let mut channels = known.channels.lock();
-            let has_room = channels.len() < MAX_CHANNELS;
-            if has_room {
+            let has_space = channels.len() < MAX_CHANNELS;
+            if has_space {
                 channels.insert(id, channel.clone());
             }
-            has_room
+            has_space
         };
-        if !has_room {
+        if !has_space {
             known.refused_channels.fetch_add(1, Ordering::Relaxed);
         }
         self.0.tasks.spawn("data channel", async move {
-            if !has_room {
+            if !has_space {
                 let _ = channel.close().await;
                 return;
             }

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::{Arrived, MediaPeer};
 
-/// Time after which a packet that found no room is tried again, where the call sends nothing that would wake the pump.
+/// Time after which a packet that did not fit is tried again, where the call sends nothing that would wake the pump.
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// Lateness from which on a packet counts as late.
@@ -49,7 +49,7 @@ pub struct Pump {
     bell: Arc<Bell>,
     /// Source of the call's leg, once it has sent.
     leg: Option<[u8; 4]>,
-    /// Packet that waits for room. A network that was held up brings many at once, and those behind it wait in their
+    /// Packet that waits for space. A network that was held up brings many at once, and those behind it wait in their
     /// queue.
     waiting: Option<Arrived>,
     pacing: Pacing,
@@ -79,14 +79,14 @@ impl Pump {
         let wire = peer.ssrc().to_be_bytes();
         loop {
             self.send_all(peer, wire).await;
-            if self.rings.has_room()
+            if self.rings.has_space()
                 && let Some(arrived) = self.waiting.take()
             {
                 self.receive(arrived, wire);
             }
             tokio::select! {
                 arrived = packets.recv(), if self.waiting.is_none() => match arrived {
-                    Some(arrived) if self.rings.has_room() => self.receive(arrived, wire),
+                    Some(arrived) if self.rings.has_space() => self.receive(arrived, wire),
                     Some(arrived) => self.waiting = Some(arrived),
                     None => return,
                 },

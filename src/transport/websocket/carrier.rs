@@ -25,7 +25,7 @@ use super::handshake::Ids;
 use super::protocol::{CallerFacts, Kind, MAX_OPEN_MARKS, Message, SessionControl, SessionEnd, SessionOutput};
 use super::template::Template;
 use super::voice::{Encoding, Point, Wire};
-use crate::keys::keys_of;
+use crate::digits::digits_of;
 
 /// Longest name of a mark, in bytes; a name that is JSON included.
 const MAX_NAME: usize = 4096;
@@ -365,8 +365,8 @@ impl Carrier {
     }
 
     fn digit(&mut self, core: &mut Core, now: Time, value: Option<&Value>, text: &str) {
-        match value.and_then(Value::as_str).and_then(keys_of) {
-            Some(keys) => keys.into_iter().for_each(|key| core.push(SessionOutput::Digit(key))),
+        match value.and_then(Value::as_str).and_then(digits_of) {
+            Some(digits) => digits.into_iter().for_each(|digit| core.push(SessionOutput::Digit(digit))),
             None => self.bad(core, now, "MISSING_FIELD", text),
         }
     }

@@ -40,6 +40,10 @@ pub(super) trait Protocol: Debug + Send {
     fn on_mark_played(&mut self, core: &mut Core, now: Time, point: Point);
     /// Takes the new position in the received audio; points that it passed were told before.
     fn on_played(&mut self, _core: &mut Core, _now: Time) {}
+    /// Begins the protocol again, for another connection on which the session goes on; false where that cannot be.
+    fn begin_again(&mut self, _core: &mut Core, _now: Time) -> bool {
+        false
+    }
     /// Takes the passing of time.
     fn tick(&mut self, _core: &mut Core, _now: Time) {}
 }
@@ -199,7 +203,7 @@ impl Core {
         self.push(SessionOutput::HoldFrames(Some(if is_paused { 0 } else { ahead })));
     }
 
-    /// Counts samples of 16 kHz that found no room.
+    /// Counts samples of 16 kHz that did not fit.
     pub(super) fn drop_audio(&mut self, now: Time, samples: u64) {
         self.overflow += samples;
         self.tell_overflow(now);

@@ -165,7 +165,10 @@ impl Protocol for DefaultProtocol {
                 }
             }
             // Digits are tones, and nothing can take audio back.
-            SessionControl::Digit { .. } | SessionControl::Clear => {}
+            SessionControl::Digit { .. }
+            | SessionControl::Clear
+            | SessionControl::Words(_)
+            | SessionControl::Cut(_) => {}
             SessionControl::Fault => {
                 self.message(core, now, TYPES[3], json!({ "code": "INTERNAL_ERROR", "message": "Internal error" }));
                 core.close_for(&control);

@@ -52,7 +52,7 @@ impl std::fmt::Debug for Dialer {
 pub enum DialFault {
     /// The server refused the credentials with this status: 401 or 403.
     Unauthorized(u16),
-    /// The server has no room at the moment, with this status: 429 or 503.
+    /// The server takes no more calls at the moment, with this status: 429 or 503.
     Busy(u16),
     /// The server gave another answer than 101, or none that is one; another attempt would bring the same.
     Refused {

@@ -4,9 +4,12 @@
 mod table;
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::platform::Rules;
+use super::platform::far::side::FarCall;
 use super::protocol::{DigitPath, Kind};
 use super::voice::{Encoding, Wire};
 
@@ -124,6 +127,10 @@ pub struct Dialect {
     pub carrier_headers_only: bool,
     /// Deviations that are turned on.
     pub faults: Vec<Fault>,
+    /// Rules of a platform's protocol, for the kind `Platform` alone.
+    pub platform: Option<Arc<Rules>>,
+    /// Call of a platform's server, for the kind `Platform` and the role of the agent alone.
+    pub far: Option<Arc<FarCall>>,
     /// True when settings name the rate.
     pub(super) rate_is_set: bool,
 }
@@ -184,7 +191,7 @@ const MU_LAW: Preset = Preset {
 fn preset(kind: Kind) -> Preset {
     match kind {
         Kind::Default => Preset { encodings: &[("L16", &[16_000])], own_fields: &[], ..PLAIN },
-        Kind::RawPcm16 => PLAIN,
+        Kind::RawPcm16 | Kind::Platform => PLAIN,
         Kind::PipecatProtobuf => Preset { agent_rate_hz: 24_000, chunk_ms: 40, own_fields: &["agent_rate"], ..PLAIN },
         Kind::TwilioMediaStreams => MU_LAW,
         Kind::SignalwireStream => Preset {
@@ -294,6 +301,8 @@ impl Dialect {
             strict: false,
             carrier_headers_only: false,
             faults: Vec::new(),
+            platform: None,
+            far: None,
             rate_is_set: false,
         }
     }
@@ -301,9 +310,27 @@ impl Dialect {
     /// Returns the way in which digits of this side reach the other one.
     pub fn digits(&self) -> DigitPath {
         match self.kind {
-            Kind::Default | Kind::PipecatProtobuf | Kind::RawPcm16 => DigitPath::Tones,
+            Kind::Platform if self.platform.as_ref().is_some_and(|rules| rules.has_digits()) => DigitPath::Messages,
+            Kind::Default | Kind::PipecatProtobuf | Kind::RawPcm16 | Kind::Platform => DigitPath::Tones,
             _ if self.dtmf_inband => DigitPath::Both,
             _ => DigitPath::Messages,
+        }
+    }
+
+    /// Returns the name of the protocol: that of its kind, or of an adapter's preset.
+    pub fn name(&self) -> &'static str {
+        match (&self.platform, &self.far) {
+            (Some(rules), _) => rules.preset,
+            (None, Some(call)) => call.name(),
+            (None, None) => self.kind.name(),
+        }
+    }
+
+    /// Returns a text without the secrets that an adapter's rules know.
+    pub fn without_secrets(&self, text: String) -> String {
+        match &self.platform {
+            Some(rules) => rules.without_secrets(text),
+            None => text,
         }
     }
 

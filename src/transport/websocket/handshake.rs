@@ -6,7 +6,6 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use sha1::Sha1;
 use sha2::Sha256;
-use subtle::ConstantTimeEq;
 
 use super::core::Core;
 use super::dialect::Dialect;
@@ -215,66 +214,72 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
 }
 
-impl Request {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-    }
-}
-
-impl Dialect {
-    /// Checks the signatures and keys of an upgrade request that the settings name; `now_s` is the wall clock in
-    /// seconds.
-    ///
-    /// # Errors
-    ///
-    /// The reason in words when a signature or key is missing, wrong or too old.
-    pub fn check_request(&self, request: &Request, now_s: i64) -> Result<(), &'static str> {
-        let equal = |given: &str, expected: &str| bool::from(given.as_bytes().ct_eq(expected.as_bytes()));
-        if let Some(key) = &self.signing_key {
-            let given = request.header("X-Twilio-Signature").ok_or("X-Twilio-Signature is missing")?;
-            if !equal(given, &url_signature(key, &address(&request.url).0)) {
-                return Err("X-Twilio-Signature is wrong");
-            }
-        }
-        if self.kind != Kind::Audiohook {
-            return Ok(());
-        }
-        if let Some(key) = &self.api_key {
-            let given = request.header("X-API-KEY").ok_or("X-API-KEY is missing")?;
-            if !equal(given, key) {
-                return Err("X-API-KEY is wrong");
-            }
-        }
-        let Some(secret) = &self.client_secret else { return Ok(()) };
-        let label = |name: &str| request.header(name).and_then(|value| value.strip_prefix("sig1="));
-        let input = label("Signature-Input").ok_or("Signature-Input is missing")?;
-        let given = label("Signature").and_then(|value| value.strip_prefix(':')?.strip_suffix(':'));
-        let given = given.ok_or("Signature is missing")?;
-        let number = |name: &str| -> Option<i64> {
-            input.split(';').find_map(|part| part.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
-        };
-        let (created, expires) = number("created").zip(number("expires")).ok_or("Signature-Input has no times")?;
-        if now_s > expires || now_s < created - SIGNATURE_S {
-            return Err("Signature is too old");
-        }
-        let expected: Vec<String> = SIGNED.iter().map(|name| format!("\"{name}\"")).collect();
-        if !input.starts_with(&format!("({});", expected.join(" "))) {
-            return Err("Signature-Input does not name what is to be signed");
-        }
-        let url = address(&request.url).0;
-        let (authority, target) = target_of(&url);
-        let value = |name: &str| request.header(name).unwrap_or_default();
-        let components = [target, authority, value(SIGNED[2]), value(SIGNED[3]), value(SIGNED[4]), value(SIGNED[5])];
-        if equal(given, &request_signature(secret, &components, input)) { Ok(()) } else { Err("Signature is wrong") }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ringer_media::seed::Seed;
     use ringer_media::time::Time;
+    use subtle::ConstantTimeEq;
 
     use super::*;
+
+    impl Request {
+        fn header(&self, name: &str) -> Option<&str> {
+            self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        }
+    }
+
+    impl Dialect {
+        /// Checks the signatures and keys of an upgrade request that the settings name; `now_s` is the wall clock in
+        /// seconds.
+        ///
+        /// # Errors
+        ///
+        /// The reason in words when a signature or key is missing, wrong or too old.
+        fn check_request(&self, request: &Request, now_s: i64) -> Result<(), &'static str> {
+            let equal = |given: &str, expected: &str| bool::from(given.as_bytes().ct_eq(expected.as_bytes()));
+            if let Some(key) = &self.signing_key {
+                let given = request.header("X-Twilio-Signature").ok_or("X-Twilio-Signature is missing")?;
+                if !equal(given, &url_signature(key, &address(&request.url).0)) {
+                    return Err("X-Twilio-Signature is wrong");
+                }
+            }
+            if self.kind != Kind::Audiohook {
+                return Ok(());
+            }
+            if let Some(key) = &self.api_key {
+                let given = request.header("X-API-KEY").ok_or("X-API-KEY is missing")?;
+                if !equal(given, key) {
+                    return Err("X-API-KEY is wrong");
+                }
+            }
+            let Some(secret) = &self.client_secret else { return Ok(()) };
+            let label = |name: &str| request.header(name).and_then(|value| value.strip_prefix("sig1="));
+            let input = label("Signature-Input").ok_or("Signature-Input is missing")?;
+            let given = label("Signature").and_then(|value| value.strip_prefix(':')?.strip_suffix(':'));
+            let given = given.ok_or("Signature is missing")?;
+            let number = |name: &str| -> Option<i64> {
+                input.split(';').find_map(|part| part.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+            };
+            let (created, expires) = number("created").zip(number("expires")).ok_or("Signature-Input has no times")?;
+            if now_s > expires || now_s < created - SIGNATURE_S {
+                return Err("Signature is too old");
+            }
+            let expected: Vec<String> = SIGNED.iter().map(|name| format!("\"{name}\"")).collect();
+            if !input.starts_with(&format!("({});", expected.join(" "))) {
+                return Err("Signature-Input does not name what is to be signed");
+            }
+            let url = address(&request.url).0;
+            let (authority, target) = target_of(&url);
+            let value = |name: &str| request.header(name).unwrap_or_default();
+            let components =
+                [target, authority, value(SIGNED[2]), value(SIGNED[3]), value(SIGNED[4]), value(SIGNED[5])];
+            if equal(given, &request_signature(secret, &components, input)) {
+                Ok(())
+            } else {
+                Err("Signature is wrong")
+            }
+        }
+    }
 
     fn facts(url: &str) -> SessionFacts {
         SessionFacts::new(13_062, url, Seed(1), Time(0), 1_767_225_600_000)

@@ -138,7 +138,7 @@ impl Link {
         }
     }
 
-    /// Sends a message as soon as the other side takes it. Audio that finds no room is dropped and counted; a message
+    /// Sends a message as soon as the other side takes it. Audio that does not fit is dropped and counted; a message
     /// of another kind that finds none ends the connection.
     pub fn send(&mut self, message: Message) {
         if self.is_closing || self.is_over {
@@ -250,11 +250,11 @@ impl Link {
     fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<LinkNews> {
         loop {
             let mut bytes = [0; READ_BYTES];
-            let mut room = ReadBuf::new(&mut bytes);
-            let Poll::Ready(read) = Pin::new(self.socket.get_mut()).poll_read(context, &mut room) else {
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let Poll::Ready(read) = Pin::new(self.socket.get_mut()).poll_read(context, &mut buffer) else {
                 return Poll::Pending;
             };
-            if read.is_err() || room.filled().is_empty() {
+            if read.is_err() || buffer.filled().is_empty() {
                 return self.end(LinkNews::Lost("it closed the connection".to_owned()));
             }
         }

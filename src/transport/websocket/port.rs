@@ -1,15 +1,17 @@
 //! A WebSocket as the port of a call: what its session of messages says becomes signals, controls become messages. It
 //! keeps the state of the connection up to the end, and decides which attempts are repeated.
 
+mod ends;
 mod log;
 mod order;
+mod resume;
 mod script;
 mod told;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ringer_media::call::{ChannelEvent, Control, EndDetail, HangupCause, RATE_MISMATCH, RemoteEnd, RemoteKind, Signal};
+use ringer_media::call::{ChannelEvent, Control, HangupCause, RATE_MISMATCH, RemoteEnd, RemoteKind, Signal};
 use ringer_media::frame::{FRAME, PER_MS, SILENCE, Sample};
 use ringer_media::leg::PcmParams;
 use ringer_media::seed::Stream;
@@ -23,8 +25,8 @@ use super::dial::DialFault;
 use super::handshake::Upgrade;
 use super::voice::Encoding;
 use super::{Dialect, Kind, Message, Role, Session, SessionControl, SessionFacts, SessionOutput};
+use crate::fault::AdapterFault;
 use crate::peer::{AgentError, PeerInfo, PortOutput, without_secrets};
-use crate::websocket::protocol::SessionEnd;
 
 /// Rate of the frames between the call and the session, in Hz.
 const RATE_HZ: u32 = 16_000;
@@ -92,13 +94,18 @@ pub struct WebSocketPort {
     refused: Refused,
     variables: Option<Value>,
     log: MessageLog,
+    /// Kind of the failure that ends the call, where the session tells it.
+    adapter_fault: Option<AdapterFault>,
+    /// Orders that wait until a session that was up goes on at another connection; `None` while it has one.
+    held: Option<Vec<SessionControl>>,
 }
 
 impl WebSocketPort {
     /// Returns the port of a call that this side dials.
     pub fn caller(dialect: Dialect, facts: SessionFacts, rules: DialRules) -> WebSocketPort {
         let mut port = WebSocketPort::new(dialect, facts, rules, true);
-        port.signal(Signal::Dialing { address: without_secrets(&port.facts.url) });
+        let address = port.dialect.without_secrets(without_secrets(&port.facts.url));
+        port.signal(Signal::Dialing { address });
         port.order(SocketOrder::Dial { after: Duration::ZERO });
         port
     }
@@ -123,7 +130,7 @@ impl WebSocketPort {
                 Encoding::Pcma => "PCMA",
                 Encoding::L16Le | Encoding::L16Be => "L16",
             }),
-            profile: Some(dialect.kind.name()),
+            profile: Some(dialect.name()),
             ..PeerInfo::default()
         };
         WebSocketPort {
@@ -145,6 +152,8 @@ impl WebSocketPort {
             refused: Refused::default(),
             variables: None,
             log: MessageLog::default(),
+            adapter_fault: None,
+            held: None,
             facts,
             rules,
         }
@@ -169,7 +178,7 @@ impl WebSocketPort {
         self.log.note("101, the socket is open");
         self.session.on_open(now);
         self.drain();
-        if self.state == State::Opening {
+        if self.state == State::Opening && self.held.is_none() {
             self.signal(Signal::Ready);
         }
     }
@@ -259,7 +268,7 @@ impl WebSocketPort {
             return;
         }
         self.now = now;
-        if self.state == State::Opening {
+        if self.state == State::Opening && self.held.is_none() {
             self.session.frame(now, &SILENCE);
             self.drain_voice();
         }
@@ -274,6 +283,9 @@ impl WebSocketPort {
     pub fn on_close(&mut self, now: Time, code: u16, reason: &str) {
         self.now = now;
         self.log.end(&format!("< close {code} {reason}"));
+        if self.resume(Some(code)) {
+            return;
+        }
         let text = [code.to_string(), reason.to_owned()].join(" ").trim().to_owned();
         match self.state {
             State::Opening if code == POLICY || (code == REFUSED && self.dialect.kind == Kind::PipecatProtobuf) => {
@@ -284,8 +296,7 @@ impl WebSocketPort {
                 self.give_up(true, RemoteKind::Unreachable, None, Some(code), text);
             }
             State::Open => {
-                let is_orderly = matches!(code, 1000 | 1001 | NO_CODE);
-                let kind = if is_orderly { RemoteKind::Bye } else { RemoteKind::Lost };
+                let (kind, text) = self.judge_close(code, text);
                 self.end(kind, Some(code), text);
             }
             State::Finishing => self.state = State::Over,
@@ -298,6 +309,9 @@ impl WebSocketPort {
     pub fn on_loss(&mut self, now: Time, why: &str) {
         self.now = now;
         self.log.end(&format!("the connection is lost: {why}"));
+        if self.resume(None) {
+            return;
+        }
         match self.state {
             State::Opening => {
                 let text = format!("the connection was lost before the session began: {why}");
@@ -317,6 +331,7 @@ impl WebSocketPort {
             self.order(SocketOrder::Close { code, reason: why });
             let was_open = self.state == State::Open;
             if was_open {
+                self.adapter_fault = Some(AdapterFault::Agent);
                 self.end(RemoteKind::Lost, None, format!("{why} (closed with {code})"));
                 self.state = State::Closing;
             } else {
@@ -328,7 +343,7 @@ impl WebSocketPort {
     /// Takes a control of the Call.
     pub fn control(&mut self, control: &Control) {
         let order = match control {
-            Control::Cancel if self.state == State::Dialling => {
+            Control::Cancel | Control::Hangup(_) if self.state == State::Dialling => {
                 self.state = State::Over;
                 return self.order(SocketOrder::Drop);
             }
@@ -339,10 +354,14 @@ impl WebSocketPort {
             // There are no transfers.
             Control::CancelTarget | Control::Transfer(_) => return,
         };
-        if matches!(self.state, State::Opening | State::Open) {
-            self.session.control(self.now, order);
-            self.drain();
-            self.write_log();
+        match &mut self.held {
+            Some(held) if matches!(order, SessionControl::Digit { .. }) => held.push(order),
+            _ if matches!(self.state, State::Opening | State::Open) => {
+                self.session.control(self.now, order);
+                self.drain();
+                self.write_log();
+            }
+            _ => {}
         }
     }
 
@@ -383,16 +402,24 @@ impl WebSocketPort {
         if may_retry && self.dials && self.attempt < self.rules.retries {
             let fixed = self.rules.backoff_ms.get(self.attempt as usize).or(self.rules.backoff_ms.last());
             let wait_ms = f64::from(fixed.copied().unwrap_or(0)) * (1.0 + JITTER * self.draws.unit());
+            if self.held.is_none() {
+                self.session = Session::caller(self.dialect.clone(), self.facts.clone());
+                self.marks.clear();
+            } else if !self.session.resume(self.now) {
+                return self.give_up_resuming(&text);
+            }
             self.attempt += 1;
-            self.session = Session::caller(self.dialect.clone(), self.facts.clone());
             self.state = State::Dialling;
-            self.marks.clear();
             self.log.note(&format!("attempt {} in {wait_ms:.0} ms", self.attempt + 1));
             return self.order(SocketOrder::Dial { after: Duration::from_micros((wait_ms * 1000.0) as u64) });
         }
+        if self.held.is_some() {
+            return self.give_up_resuming(&text);
+        }
         self.state = State::Over;
         self.order(SocketOrder::Drop);
-        let detail = EndDetail::WebSocket { status, close_code };
+        let detail = self.detail_before(kind, status, close_code);
+        let text = self.dialect.without_secrets(text);
         self.signal(Signal::Ended(RemoteEnd { kind, detail, text }));
     }
 
@@ -401,7 +428,8 @@ impl WebSocketPort {
         if self.state == State::Open {
             self.state = State::Over;
             self.tell_unplayed();
-            let detail = EndDetail::WebSocket { status: None, close_code };
+            let detail = self.detail_within(kind, close_code);
+            let text = self.dialect.without_secrets(text);
             self.signal(Signal::Ended(RemoteEnd { kind, detail, text }));
         }
     }
@@ -451,8 +479,8 @@ impl WebSocketPort {
             SessionOutput::HoldFrames(most) => self.act(WebSocketAction::HoldFrames(most)),
             SessionOutput::Opened => self.establish(),
             SessionOutput::SpeechStarted { utterance_id, follows_own } => {
-                let told = ChannelEvent::SpeechClaimed { utterance_id, effect: "none".into() };
-                self.tell(told, follows_own);
+                let event = ChannelEvent::SpeechClaimed { utterance_id, effect: "none".into() };
+                self.tell(event, follows_own);
             }
             SessionOutput::SpeechCompleted { utterance_id } => {
                 self.tell_other("agent_speech_completed", json!({ "utterance_id": utterance_id }));
@@ -465,6 +493,10 @@ impl WebSocketPort {
                 let text = text.chars().take(TEXT_CHARS).collect();
                 self.tell(ChannelEvent::Reported { text }, false);
             }
+            SessionOutput::ToolCalled { name, parameters, output } => self.tell_tool(name, parameters, output),
+            SessionOutput::CallNamed(id) => self.peer.call_id = id.chars().take(TEXT_CHARS).collect(),
+            SessionOutput::Resumed => self.go_on(),
+            SessionOutput::LimitNear => self.adapter_fault = Some(AdapterFault::Limit),
             SessionOutput::PeerError { code, message } => self.keep_error(code, message),
             SessionOutput::Violation { code, excerpt, is_refused } => {
                 self.refused.count(code, is_refused);
@@ -505,45 +537,11 @@ impl WebSocketPort {
         }
     }
 
-    /// Takes the end of the session by its protocol.
-    fn take_end(&mut self, end: SessionEnd) {
-        let opening = self.state == State::Opening;
-        match end {
-            SessionEnd::Own | SessionEnd::OwnFault => {}
-            SessionEnd::Unauthorized if opening => {
-                self.give_up(false, RemoteKind::AuthFailed, None, None, "the agent refused the session".to_owned());
-            }
-            SessionEnd::NoAnswer if opening => {
-                let text = "the agent did not answer the opening message in time".to_owned();
-                self.give_up(true, RemoteKind::Unreachable, None, None, text);
-            }
-            SessionEnd::Peer if opening => {
-                let text = "the agent ended the session before it began".to_owned();
-                self.give_up(true, RemoteKind::Unreachable, None, None, text);
-            }
-            SessionEnd::PeerFault(why) | SessionEnd::Dropped(why) if opening => {
-                self.give_up(false, RemoteKind::Refused, None, None, why);
-            }
-            SessionEnd::TooManyViolations if opening => {
-                self.give_up(false, RemoteKind::Refused, None, None, "too many protocol errors".to_owned());
-            }
-            SessionEnd::Peer => self.finish(RemoteKind::Bye, String::new()),
-            SessionEnd::Unauthorized => {
-                self.finish(RemoteKind::Lost, "the agent does not accept the credentials".to_owned());
-            }
-            SessionEnd::NoAnswer => self.finish(RemoteKind::Lost, "the agent did not answer in time".to_owned()),
-            SessionEnd::PeerFault(why) | SessionEnd::Dropped(why) => self.finish(RemoteKind::Lost, why),
-            SessionEnd::TooManyViolations => {
-                self.finish(RemoteKind::Lost, "too many protocol errors".to_owned());
-            }
-        }
-    }
-
-    fn tell(&mut self, told: ChannelEvent, follows_own: bool) {
-        if matches!(told, ChannelEvent::SpeechClaimed { .. }) && self.claims < MAX_CLAIMS {
+    fn tell(&mut self, event: ChannelEvent, follows_own: bool) {
+        if matches!(event, ChannelEvent::SpeechClaimed { .. }) && self.claims < MAX_CLAIMS {
             // It acts on the call, however many other events there were.
             self.claims += 1;
-            return self.signal(Signal::Channel { told, follows_own });
+            return self.signal(Signal::Channel { event, follows_own });
         }
         self.events += 1;
         if self.events == MAX_EVENTS {
@@ -551,7 +549,7 @@ impl WebSocketPort {
                 format!("the agent sent more than {MAX_EVENTS} messages that are events: later ones are not kept");
             self.out.push_back(PortOutput::Warning(text));
         } else if self.events < MAX_EVENTS {
-            self.signal(Signal::Channel { told, follows_own });
+            self.signal(Signal::Channel { event, follows_own });
         }
     }
 
@@ -570,7 +568,7 @@ impl WebSocketPort {
     fn write_log(&mut self) {
         let at_ms = self.facts.epoch_ms + (self.now.since(self.facts.at).as_millis() as i64);
         while let Some(line) = self.log.next_line() {
-            self.out.push_back(PortOutput::Log(at_ms, line));
+            self.out.push_back(PortOutput::Log(at_ms, self.dialect.without_secrets(line)));
         }
     }
 }

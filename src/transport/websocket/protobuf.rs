@@ -111,7 +111,7 @@ impl Frame {
 }
 
 /// Code of frames where plain samples belong.
-pub const PROTOBUF_FRAMES: &str = "PROTOBUF_FRAMES";
+pub(super) const PROTOBUF_FRAMES: &str = "PROTOBUF_FRAMES";
 
 /// True if a binary message is a frame of audio of this protocol, as plain samples hardly ever are.
 pub(super) fn is_audio_frame(bytes: &[u8]) -> bool {

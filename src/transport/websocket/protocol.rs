@@ -52,6 +52,8 @@ pub enum Kind {
     PipecatProtobuf,
     /// Binary samples and nothing else.
     RawPcm16,
+    /// A protocol by the settings of an adapter, for which no `websocket_dialect` stands.
+    Platform,
 }
 
 impl Kind {
@@ -83,6 +85,7 @@ impl Kind {
             Kind::ChanWebsocket => "chan_websocket",
             Kind::PipecatProtobuf => "pipecat_protobuf",
             Kind::RawPcm16 => "raw_pcm16",
+            Kind::Platform => "platform",
         }
     }
 
@@ -189,7 +192,7 @@ pub enum SessionControl {
     UtteranceStarted,
     /// The utterance of this side ended with the last frame, or was interrupted.
     UtteranceCompleted,
-    /// This side presses a key, with its length in milliseconds.
+    /// This side presses a digit, with its length in milliseconds.
     Digit {
         /// One of `0` to `9`, `*`, `#`, `A` to `D`.
         digit: char,
@@ -200,6 +203,10 @@ pub enum SessionControl {
     Clear,
     /// The other side is to tell when it has played everything up to here. Agents only.
     Mark(String),
+    /// Words of the utterance that begins, or has begun. Agents only.
+    Words(String),
+    /// Words that were said of an utterance that was interrupted. Agents only.
+    Cut(String),
     /// The call ends in the usual way.
     Hangup,
     /// The program stops: the session ends with 1001.
@@ -243,10 +250,25 @@ pub enum SessionOutput {
         /// Samples of 16 kHz that were dropped.
         dropped: u64,
     },
-    /// The other side pressed a key.
+    /// The other side pressed a digit.
     Digit(char),
     /// Text of the other side's words, as it tells them.
     Reported(String),
+    /// The other side called one of its tools.
+    ToolCalled {
+        /// Name of the tool.
+        name: String,
+        /// Its arguments, mostly an object.
+        parameters: Value,
+        /// The answer that this side gave; null where another one gives it.
+        output: Value,
+    },
+    /// The other side's own name of the call.
+    CallNamed(String),
+    /// The other side is about to end the session by a limit of its own.
+    LimitNear,
+    /// The session goes on at another connection.
+    Resumed,
     /// An error that the other side told of; the call goes on.
     PeerError {
         /// Code in its own words.
@@ -319,6 +341,10 @@ pub enum SessionEnd {
     NoAnswer,
     /// The other side told of an error that ends the call.
     PeerFault(String),
+    /// The other side told of an error by which a limit of its own ends the session.
+    Limit(String),
+    /// The agent did not begin to speak in its turn.
+    NoStart,
     /// A rule of the protocol was broken so that the carrier hangs up, or the line was lost on purpose.
     Dropped(String),
     /// More than [`MAX_VIOLATIONS`] messages broke the protocol.

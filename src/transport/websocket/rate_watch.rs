@@ -147,18 +147,18 @@ mod tests {
         watch: RateWatch,
         wire: Wire,
         /// Time of the first doubt, in microseconds, and its text.
-        told: Option<(u64, String)>,
+        doubt_at: Option<(u64, String)>,
     }
 
     impl Sender {
         fn new(wire: Wire) -> Sender {
-            Sender { watch: RateWatch::default(), wire, told: None }
+            Sender { watch: RateWatch::default(), wire, doubt_at: None }
         }
 
         fn send(&mut self, at_us: u64, bytes: usize) {
             if let Some(doubt) = self.watch.on_audio(Time(at_us * 1000), self.wire, bytes) {
-                assert_eq!(self.told, None, "it is told once");
-                self.told = Some((at_us, doubt.text()));
+                assert_eq!(self.doubt_at, None, "it is told once");
+                self.doubt_at = Some((at_us, doubt.text()));
             }
         }
 
@@ -166,7 +166,7 @@ mod tests {
         fn send_all(wire: Wire, bytes: usize, times_us: impl IntoIterator<Item = u64>) -> Option<(u64, String)> {
             let mut sender = Sender::new(wire);
             times_us.into_iter().for_each(|at_us| sender.send(at_us, bytes));
-            sender.told
+            sender.doubt_at
         }
     }
 
@@ -237,7 +237,7 @@ mod tests {
         // Messages of changing sizes: deltas of a service.
         let mut sender = Sender::new(L16);
         (0..300).for_each(|n| sender.send(n * 20_000, 960 + 2 * (n as usize % 3)));
-        assert_eq!(sender.told, None);
+        assert_eq!(sender.doubt_at, None);
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
         // 200 ms ahead first.
         (0..10).for_each(|_| sender.send(0, 960));
         (1..200).for_each(|n| sender.send(n * 20_000, 960));
-        let (at_us, text) = sender.told.expect("it is steady in the end");
+        let (at_us, text) = sender.doubt_at.expect("it is steady in the end");
         assert_eq!(text, "the agent sends 1.5 times real time: is its rate 24000?");
         assert!(at_us <= 2_000_000, "{at_us}");
     }
@@ -262,7 +262,7 @@ mod tests {
             }
             sender.send(n * 20_000, 320);
         }
-        assert_eq!(sender.told, None);
+        assert_eq!(sender.doubt_at, None);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use super::core::{Core, Protocol};
 use super::default::DefaultProtocol;
 use super::dialect::Dialect;
 use super::handshake::{self, Ids, Upgrade};
+use super::platform::PlatformProtocol;
+use super::platform::far::protocol::FarProtocol;
 use super::protobuf::ProtobufProtocol;
 use super::protocol::{DigitPath, Kind, Message, Role, SessionControl, SessionEnd, SessionFacts, SessionOutput};
 
@@ -16,6 +18,8 @@ pub struct Session {
     core: Core,
     protocol: Box<dyn Protocol>,
     ids: Ids,
+    /// True while a session that was up has no connection: this side's voice waits.
+    is_resuming: bool,
 }
 
 impl Session {
@@ -36,9 +40,14 @@ impl Session {
         let protocol: Box<dyn Protocol> = match core.kind() {
             Kind::Default => Box::new(DefaultProtocol::default()),
             Kind::PipecatProtobuf => Box::new(ProtobufProtocol),
+            Kind::Platform => match (core.dialect.platform.clone(), core.dialect.far.clone()) {
+                (Some(rules), _) => Box::new(PlatformProtocol::new(&mut core, rules)),
+                (None, Some(call)) => Box::new(FarProtocol::new(&mut core, call)),
+                (None, None) => carrier::protocol(&mut core, &ids),
+            },
             _ => carrier::protocol(&mut core, &ids),
         };
-        Session { core, protocol, ids }
+        Session { core, protocol, ids, is_resuming: false }
     }
 
     /// Returns the settings that are in force.
@@ -64,15 +73,30 @@ impl Session {
     }
 
     /// Takes 20 ms of this side's voice at 16 kHz; before the protocol allows audio, and after the end, they are
-    /// dropped.
+    /// dropped. Those that come while the session is resumed are sent once it goes on.
     pub fn frame(&mut self, now: Time, pcm: &[i16]) {
-        if !self.core.sends || self.core.is_over() {
+        if !(self.core.sends || self.is_resuming) || self.core.is_over() {
             return;
         }
         self.core.mouth.take(pcm);
+        self.send_voice(now);
+    }
+
+    fn send_voice(&mut self, now: Time) {
+        if !self.core.sends {
+            return;
+        }
+        self.is_resuming = false;
         while let Some(chunk) = self.core.mouth.next_chunk() {
             self.protocol.voice(&mut self.core, now, chunk);
         }
+    }
+
+    /// Begins the protocol again, for another connection on which a session goes on that is up; false where it cannot.
+    pub fn resume(&mut self, now: Time) -> bool {
+        let can_resume = !self.core.is_over() && self.protocol.begin_again(&mut self.core, now);
+        self.is_resuming |= can_resume;
+        can_resume
     }
 
     /// Carries out an order of the driver.

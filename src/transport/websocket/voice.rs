@@ -249,11 +249,11 @@ impl Ears {
         convert(&mut self.resampler, &pcm, self.wire.rate_hz, RATE_HZ)
     }
 
-    /// Cuts samples of 16 kHz to as many as may wait; returns the number that found no room.
+    /// Cuts samples of 16 kHz to as many as may wait; returns the number that did not fit.
     pub(super) fn accept(&mut self, pcm: &mut Vec<i16>) -> u64 {
-        let room = MAX_QUEUE.saturating_sub(self.waiting()) as usize;
-        let dropped = pcm.len().saturating_sub(room);
-        pcm.truncate(room);
+        let space = MAX_QUEUE.saturating_sub(self.waiting()) as usize;
+        let dropped = pcm.len().saturating_sub(space);
+        pcm.truncate(space);
         if let Some(last) = pcm.iter().rposition(|sample| sample.unsigned_abs() > QUIET) {
             self.sounds_to = self.accepted + last as u64 + 1;
         }
@@ -282,6 +282,11 @@ impl Ears {
         self.sounds_to.saturating_sub(self.played_samples())
     }
 
+    /// True if something came that is no silence.
+    pub(super) fn has_sound(&self) -> bool {
+        self.sounds_to > 0
+    }
+
     /// Takes the number of samples that still wait. It never grows without new audio: a larger number is from before a
     /// clear.
     pub(super) fn set_unplayed(&mut self, unplayed: u64) {
@@ -308,11 +313,11 @@ impl Ears {
 
     /// Binds a point to the end of the audio that came so far. Returns false when too many wait.
     pub(super) fn bind(&mut self, point: Point) -> bool {
-        let has_room = self.points.len() < MAX_OPEN_MARKS;
-        if has_room {
+        let has_space = self.points.len() < MAX_OPEN_MARKS;
+        if has_space {
             self.points.push_back((self.accepted, point));
         }
-        has_room
+        has_space
     }
 
     /// Returns the next point whose audio has been played.

@@ -12,19 +12,22 @@ use crate::program::{Program, ringer};
 use crate::rooms::pipelines::target;
 
 /// Largest difference between the two clocks, in seconds.
-pub const TOLERANCE_S: f64 = 0.25;
+pub(crate) const TOLERANCE_S: f64 = 0.25;
 
 /// Returns a metric of a call.
-pub fn metric(report: &CallReport, name: &str) -> Option<f64> {
+pub(crate) fn metric(report: &CallReport, name: &str) -> Option<f64> {
     let metrics = measure(&report.timeline, &Facts::default()).metrics;
     metrics.iter().find(|metric| metric.name == name).and_then(|metric| metric.value.as_f64())
 }
 
 /// Asserts that the time of the greeting is told as the agent's own clock has it, in seconds.
 #[track_caller]
-pub fn check_greeting(report: &CallReport, own_s: f64, what: &str) {
-    let told = metric(report, "time_to_first_agent_utterance");
-    assert!(told.is_some_and(|told| (told - own_s).abs() < TOLERANCE_S), "{what}: told {told:?}, it was {own_s} s");
+pub(crate) fn check_greeting(report: &CallReport, own_s: f64, what: &str) {
+    let measured = metric(report, "time_to_first_agent_utterance");
+    assert!(
+        measured.is_some_and(|measured| (measured - own_s).abs() < TOLERANCE_S),
+        "{what}: told {measured:?}, it was {own_s} s"
+    );
     assert!(metric(report, "setup_ms") >= Some(0.0), "{what}");
 }
 
@@ -63,7 +66,7 @@ async fn a_late_greeting_is_told_as_late_as_it_is_on_every_channel() {
         placement.spec.opening = Opening::Listen { open_after_ms: None };
         placement.spec.limits.max_duration_ms = Some(9000);
         let call = stage.call(placement);
-        async move { (result_id, call.await.expect("there is room")) }
+        async move { (result_id, call.await.expect("a place is free")) }
     });
     let reports = futures_util::future::join_all(calls).await;
     stage.engine.stop().await;

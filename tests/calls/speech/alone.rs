@@ -2,7 +2,8 @@
 //! their words depend on the time that is left for them.
 
 mod figures;
-pub mod neural;
+mod folders;
+pub(crate) mod neural;
 
 use super::*;
 

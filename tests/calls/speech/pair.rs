@@ -9,7 +9,7 @@ use ringer::engine::{CallHandle, CallReport, CallUpdate, Destination, Placement,
 use ringer::human::{Fluency, Mind};
 use ringer::provider::speech::EmbeddedSpeech;
 use ringer::provider::{Job, Recognizer, VoiceWanted};
-use ringer_media::call::{CallSpec, Interruption, Move, Opening, Purpose, Then, Thought, TurnSpec};
+use ringer_media::call::{CallSpec, Interruption, Move, Opening, Purpose, Then, Thought, TurnRules};
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
@@ -56,19 +56,19 @@ impl Lines {
 }
 
 /// Returns the voice that callers and servers speak with.
-pub fn a_woman() -> VoiceWanted {
+pub(super) fn a_woman() -> VoiceWanted {
     VoiceWanted { gender: Some("female".into()), seed: Seed(3), ..VoiceWanted::of("en") }
 }
 
 /// Settings of the other side.
-pub struct Far {
+pub(super) struct Far {
     pub lines: &'static [&'static str],
     pub interruption: Interruption,
     pub recognizer: Arc<dyn Recognizer>,
 }
 
 /// Outcome of a call on both sides.
-pub struct Outcome {
+pub(super) struct Outcome {
     pub report: CallReport,
     /// The caller's events as they were shown live.
     pub live: Vec<TimelineEntry>,
@@ -79,18 +79,18 @@ pub struct Outcome {
 
 impl Outcome {
     /// Returns the caller's events of one name and side.
-    pub fn events<'a>(&'a self, event: &'a str, side: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
+    pub(super) fn events<'a>(&'a self, event: &'a str, side: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
         self.report.timeline.iter().filter(move |entry| entry.name() == event && entry.side_name() == side)
     }
 
     /// Returns the wall clock at a position of the caller's timeline, in milliseconds since the epoch.
-    pub fn wall_ms(&self, sample: i64) -> f64 {
+    pub(super) fn wall_ms(&self, sample: i64) -> f64 {
         self.report.connected_at_ms.expect("it was connected") as f64 + sample as f64 / 16.0
     }
 }
 
 /// Calls `far` and says `says`, one line a turn.
-pub async fn call(
+pub(super) async fn call(
     embedded: &Arc<EmbeddedSpeech>,
     speech: Speech,
     spec: CallSpec,
@@ -101,7 +101,7 @@ pub async fn call(
     let (callee, mut incoming) = local::engine(RTP_PORTS, 1, there.clone()).await;
     let (caller, _) = local::engine(RTP_PORTS, 1, speech.clone()).await;
     let opening = Opening::Say(far.lines.first().copied().unwrap_or_default().into());
-    let turn = TurnSpec { endpointing_delay_ms: 700, ..TurnSpec::default() };
+    let turn = TurnRules { endpointing_delay_ms: 700, ..TurnRules::default() };
     let theirs = CallSpec { seed: Seed(2), turn, opening, interruption: far.interruption, ..CallSpec::default() };
     let theirs = placement(&there, theirs, far.lines, true, String::new());
     let ours = placement(&speech, spec, says, false, format!("sip:desk@{}", callee.sip_address()));

@@ -42,7 +42,7 @@ const SLOW: Duration = Duration::from_secs(10);
 
 /// Fault of a server.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(super) enum Fault {
     /// No fault at all.
     None,
     /// Each answer takes 10 s.
@@ -57,7 +57,7 @@ pub enum Fault {
 
 /// Event that a server saw, with its time in milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub(super) enum Seen {
     /// A text to say.
     Text(String),
     /// End of a stretch of speech, with its number of samples.
@@ -69,7 +69,7 @@ pub enum Seen {
 }
 
 /// A speech server. Closed when dropped.
-pub struct Server {
+pub(super) struct Server {
     address: SocketAddr,
     form: Form,
     inner: Arc<Inner>,
@@ -82,6 +82,10 @@ struct Inner {
     words: &'static str,
     /// True if it says its texts again and again.
     endless: bool,
+    /// Names of its voices; `None`: it has every voice.
+    voices: Option<&'static [&'static str]>,
+    /// Voices that it was asked for, in order.
+    asked: Mutex<Vec<String>>,
     speech: Arc<EmbeddedSpeech>,
     seen: Mutex<Vec<(i64, Seen)>>,
     tasks: Tasks,
@@ -89,17 +93,36 @@ struct Inner {
 
 impl Server {
     /// Says texts with `speech` and hears `words`.
-    pub async fn start(
+    pub(super) async fn start(
         form: Form,
         fault: Fault,
         speech: &Arc<EmbeddedSpeech>,
         words: &'static str,
         endless: bool,
     ) -> Server {
+        Server::start_with(form, (fault, words, endless), speech, None).await
+    }
+
+    /// Says texts with `speech` in these voices alone.
+    pub(super) async fn with_voices(
+        form: Form,
+        speech: &Arc<EmbeddedSpeech>,
+        voices: &'static [&'static str],
+    ) -> Server {
+        Server::start_with(form, (Fault::None, "", false), speech, Some(voices)).await
+    }
+
+    async fn start_with(
+        form: Form,
+        (fault, words, endless): (Fault, &'static str, bool),
+        speech: &Arc<EmbeddedSpeech>,
+        voices: Option<&'static [&'static str]>,
+    ) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port is free");
         let address = listener.local_addr().expect("it is bound");
         let tasks = Tasks::new();
-        let inner = Inner { fault, words, endless, speech: speech.clone(), seen: Mutex::default(), tasks };
+        let (seen, asked) = (Mutex::default(), Mutex::default());
+        let inner = Inner { fault, words, endless, voices, asked, speech: speech.clone(), seen, tasks };
         let (inner, stop) = (Arc::new(inner), CancellationToken::new());
         let (served, stopped) = (inner.clone(), stop.clone());
         Tasks::new().spawn("speech server", async move {
@@ -115,18 +138,23 @@ impl Server {
     }
 
     /// Returns the settings for reaching the server.
-    pub fn remote(&self) -> Remote {
+    pub(super) fn remote(&self) -> Remote {
         remote_at(self.form, self.address)
     }
 
+    /// Returns the voices that it was asked for so far, in order.
+    pub(super) fn voices(&self) -> Vec<String> {
+        self.inner.asked.lock().clone()
+    }
+
     /// Returns the events so far.
-    pub fn events(&self) -> Vec<(i64, Seen)> {
+    pub(super) fn events(&self) -> Vec<(i64, Seen)> {
         self.inner.seen.lock().clone()
     }
 }
 
 /// Returns a server that is not there. No other test gets this port, as it may one that was just closed.
-pub fn dead(form: Form) -> Remote {
+pub(super) fn dead(form: Form) -> Remote {
     remote_at(form, SocketAddr::from(([127, 0, 0, 1], 9)))
 }
 
@@ -144,6 +172,13 @@ impl Inner {
         if self.fault == Fault::Slow {
             tokio::time::sleep(SLOW).await;
         }
+    }
+
+    /// Notes the voice of an order. False: the server has no such voice.
+    fn has_voice(&self, order: &Value) -> bool {
+        let voice = order["voice"].as_str().unwrap_or_default();
+        self.asked.lock().push(voice.to_owned());
+        self.voices.is_none_or(|voices| voices.contains(&voice))
     }
 
     fn note(&self, what: Seen) {
@@ -209,6 +244,9 @@ async fn speech(State(inner): State<Arc<Inner>>, body: Bytes) -> Response {
     if let Some(answer) = trouble(&inner).await {
         return answer;
     }
+    if !inner.has_voice(&order) {
+        return (StatusCode::BAD_REQUEST, "no such voice").into_response();
+    }
     let pieces = inner.say(order["input"].as_str().expect("it has a text").to_owned());
     let body = stream::unfold(pieces, |mut pieces| async { Some((pieces.recv().await?, pieces)) });
     ([("content-type", "audio/pcm")], Body::from_stream(body)).into_response()
@@ -273,6 +311,10 @@ async fn ws_speech(mut stream: WebSocketStream<TcpStream>, inner: &Arc<Inner>, o
     inner.dawdle().await;
     if inner.fault == Fault::Nonsense {
         stream.send(Message::text("nonsense")).await.ok()?;
+    }
+    if !inner.has_voice(order) {
+        stream.send(Message::text(json!({ "type": "error", "message": "no such voice" }).to_string())).await.ok()?;
+        return Some(());
     }
     let mut pieces = inner.say(order["text"].as_str().expect("it has a text").to_owned());
     loop {

@@ -30,10 +30,10 @@ async fn the_greeting_counts_from_the_publishing_of_the_track() {
         monotonic().since(published).as_secs_f64()
     };
     let (report, own_s) = tokio::join!(stage.call(call), greets);
-    let report = report.expect("there is room");
-    let told = metric(&report, "time_to_first_agent_utterance").unwrap_or_else(|| panic!("{:?}", report.timeline));
+    let report = report.expect("a place is free");
+    let measured = metric(&report, "time_to_first_agent_utterance").unwrap_or_else(|| panic!("{:?}", report.timeline));
     let range = own_s - TOLERANCE_S..own_s + HELD_BACK_S + TOLERANCE_S;
-    assert!(range.contains(&told), "told {told} s, it was {own_s} s");
+    assert!(range.contains(&measured), "told {measured} s, it was {own_s} s");
     let named = |name: &str| report.timeline.iter().find(|entry| entry.name() == name).map(|entry| entry.sample);
     let ready = named("call.ready").expect("it is told");
     assert!(ready <= 0 && named("call.dialing") < Some(ready), "{ready}");

@@ -23,7 +23,7 @@ const SETUPS: usize = 40;
 const BOUND_MS: u128 = 600;
 
 /// Prints the middle and the 95th percentile of set-ups, and holds the latter against the bound.
-pub fn judge(what: &str, mut found: Vec<Duration>) {
+pub(crate) fn judge(what: &str, mut found: Vec<Duration>) {
     found.sort_unstable();
     let (middle, high) = (found[found.len() / 2].as_millis(), found[found.len() * 95 / 100].as_millis());
     println!("{what}: set-up p50 {middle} ms, p95 {high} ms (300 ms wanted)");
@@ -31,7 +31,7 @@ pub fn judge(what: &str, mut found: Vec<Duration>) {
 }
 
 /// Joins a room and leaves it, again and again. Returns the times until media could flow.
-pub async fn joins(target: impl Fn() -> RoomTarget) -> Vec<Duration> {
+pub(crate) async fn joins(target: impl Fn() -> RoomTarget) -> Vec<Duration> {
     let mut found = Vec::new();
     for _ in 0..SETUPS {
         let ((orders, mut to_do), (tell, _news)) = (mpsc::channel(8), NewsSender::new(64));

@@ -22,28 +22,29 @@ fn interpreter() -> Option<String> {
 }
 
 /// A line that a program told, and when it was read, in milliseconds since 1970.
-struct Told {
+struct PrintedLine {
     line: Value,
     read_ms: f64,
 }
 
 /// Reads lines up to the event of this name; returns all of them.
-async fn until(program: &mut Program, name: &str) -> Vec<Told> {
-    let mut all: Vec<Told> = Vec::new();
-    while all.last().is_none_or(|told| told.line["event"] != name) {
+async fn until(program: &mut Program, name: &str) -> Vec<PrintedLine> {
+    let mut all: Vec<PrintedLine> = Vec::new();
+    while all.last().is_none_or(|line_of| line_of.line["event"] != name) {
         let line = serde_json::from_str(&program.line().await).expect("each line is JSON");
-        all.push(Told { line, read_ms: Clock::Real.now_ms() as f64 });
+        all.push(PrintedLine { line, read_ms: Clock::Real.now_ms() as f64 });
     }
     all
 }
 
-fn events_of<'a>(all: &'a [Told], name: &str, side: Option<&str>) -> Vec<&'a Told> {
-    let is_wanted = |told: &&Told| told.line["event"] == name && side.is_none_or(|side| told.line["side"] == side);
+fn events_of<'a>(all: &'a [PrintedLine], name: &str, side: Option<&str>) -> Vec<&'a PrintedLine> {
+    let is_wanted =
+        |line_of: &&PrintedLine| line_of.line["event"] == name && side.is_none_or(|side| line_of.line["side"] == side);
     all.iter().filter(is_wanted).collect()
 }
 
-fn number(told: &Told, key: &str) -> f64 {
-    told.line[key].as_f64().unwrap_or_else(|| panic!("no {key}: {}", told.line))
+fn number(line_of: &PrintedLine, key: &str) -> f64 {
+    line_of.line[key].as_f64().unwrap_or_else(|| panic!("no {key}: {}", line_of.line))
 }
 
 /// Calls a worker that greets, and compares what the timeline says of the greeting with what the worker says.

@@ -58,7 +58,7 @@ impl Forward {
     }
 }
 
-pub struct Member {
+pub(super) struct Member {
     room: Weak<Room>,
     pub sid: String,
     pub identity: String,
@@ -181,7 +181,7 @@ async fn connection(owner: &Owner, at: Option<IpAddr>) -> Made {
 }
 
 impl Member {
-    pub async fn new(
+    pub(super) async fn new(
         room: &Arc<Room>,
         sid: String,
         who: &Who,
@@ -229,48 +229,48 @@ impl Member {
         member
     }
 
-    pub fn info(&self) -> ParticipantInfo {
+    pub(super) fn info(&self) -> ParticipantInfo {
         lock(&self.info).clone()
     }
 
     /// Changes what everybody knows of the participant.
-    pub fn change(&self, change: impl FnOnce(&mut ParticipantInfo)) {
+    pub(super) fn change(&self, change: impl FnOnce(&mut ParticipantInfo)) {
         let mut info = lock(&self.info);
         change(&mut info);
         info.version += 1;
     }
 
-    pub fn track_sids(&self) -> Vec<String> {
+    pub(super) fn track_sids(&self) -> Vec<String> {
         lock(&self.info).tracks.iter().map(|track| track.sid.clone()).collect()
     }
 
-    pub fn send(&self, message: Response) {
+    pub(super) fn send(&self, message: Response) {
         self.send_raw(SignalResponse { message: Some(message) }.encode_to_vec());
     }
 
-    pub fn send_raw(&self, bytes: Vec<u8>) {
+    pub(super) fn send_raw(&self, bytes: Vec<u8>) {
         let _ = lock(&self.out).try_send(bytes);
     }
 
-    pub fn cut_line(&self) {
+    pub(super) fn cut_line(&self) {
         lock(&self.cut).send_replace(true);
     }
 
     /// Takes another WebSocket in place of the one that was lost.
-    pub fn go_on(&self, out: Out, cut: watch::Sender<bool>) {
+    pub(super) fn go_on(&self, out: Out, cut: watch::Sender<bool>) {
         lock(&self.cut).send_replace(true);
         *lock(&self.out) = out;
         *lock(&self.cut) = cut;
     }
 
-    pub async fn close(&self) {
+    pub(super) async fn close(&self) {
         let _ = self.publisher.close().await;
         if let Some(subscriber) = &self.subscriber {
             let _ = subscriber.close().await;
         }
     }
 
-    pub fn add_track(&self, asked: AddTrackRequest, number: u64) {
+    pub(super) fn add_track(&self, asked: AddTrackRequest, number: u64) {
         let track = TrackInfo {
             sid: format!("TR_{number}"),
             kind: asked.kind,
@@ -287,7 +287,7 @@ impl Member {
     }
 
     /// Answers an offer of the client.
-    pub async fn take_offer(&self, offer: SessionDescription) {
+    pub(super) async fn take_offer(&self, offer: SessionDescription) {
         let described = RTCSessionDescription::offer(offer.sdp).expect("it is a description");
         if let Err(error) = self.publisher.set_remote_description(described).await {
             return println!("{}: an offer is not taken: {error}", self.identity);
@@ -307,8 +307,10 @@ impl Member {
         }));
         let described: Vec<String> = self.mids().await.into_values().collect();
         lock(&self.forwards).iter_mut().for_each(|(sid, forward)| forward.is_described |= described.contains(sid));
-        self.forget_unpublished(&self.publisher.remote_description().await.map(|told| told.sdp).unwrap_or_default())
-            .await;
+        self.forget_unpublished(
+            &self.publisher.remote_description().await.map(|description| description.sdp).unwrap_or_default(),
+        )
+        .await;
     }
 
     /// Returns the names of the tracks that go to this participant, by those of their sections.
@@ -327,7 +329,7 @@ impl Member {
     }
 
     /// Takes the answer to an offer of the server, and makes the next one that waits.
-    pub async fn take_answer(&self, answer: SessionDescription) {
+    pub(super) async fn take_answer(&self, answer: SessionDescription) {
         let Some(subscriber) = &self.subscriber else { return };
         let described = RTCSessionDescription::answer(answer.sdp).expect("it is a description");
         if let Err(error) = subscriber.set_remote_description(described).await {
@@ -346,7 +348,7 @@ impl Member {
     }
 
     /// Makes an offer to the client, behind the one that is out.
-    pub async fn renegotiate(&self) {
+    pub(super) async fn renegotiate(&self) {
         let Some(subscriber) = &self.subscriber else { return };
         let mut offering = self.offering.lock().await;
         if std::mem::replace(&mut offering.0, true) {
@@ -359,9 +361,9 @@ impl Member {
         self.send(Response::Offer(SessionDescription { kind: "offer".into(), sdp, ..SessionDescription::default() }));
     }
 
-    pub async fn trickle(&self, told: &TrickleRequest) {
-        let init: serde_json::Value = serde_json::from_str(&told.candidate_init).unwrap_or_default();
-        let connection = if told.target == 1 { self.subscriber.as_ref() } else { None }.unwrap_or(&self.publisher);
+    pub(super) async fn trickle(&self, request: &TrickleRequest) {
+        let init: serde_json::Value = serde_json::from_str(&request.candidate_init).unwrap_or_default();
+        let connection = if request.target == 1 { self.subscriber.as_ref() } else { None }.unwrap_or(&self.publisher);
         let init = RTCIceCandidateInit {
             candidate: init["candidate"].as_str().unwrap_or_default().to_owned(),
             sdp_mid: init["sdpMid"].as_str().map(str::to_owned),
@@ -375,8 +377,8 @@ impl Member {
     }
 
     /// Has this participant hear a track of another one.
-    pub async fn subscribe(&self, owner: &Member, sid: &str) {
-        let Some(told) = owner.info().tracks.into_iter().find(|track| track.sid == sid && track.kind == 0) else {
+    pub(super) async fn subscribe(&self, owner: &Member, sid: &str) {
+        let Some(track) = owner.info().tracks.into_iter().find(|track| track.sid == sid && track.kind == 0) else {
             return;
         };
         let mut drawn = [0; 4];
@@ -389,9 +391,9 @@ impl Member {
             codec: opus(),
             ..Default::default()
         };
-        let stream = format!("{}|{}", owner.sid, told.sid);
+        let stream = format!("{}|{}", owner.sid, track.sid);
         let track =
-            MediaStreamTrack::new(stream, told.sid.clone(), told.sid.clone(), RtpCodecKind::Audio, vec![encoding]);
+            MediaStreamTrack::new(stream, track.sid.clone(), track.sid.clone(), RtpCodecKind::Audio, vec![encoding]);
         let track = Arc::new(TrackLocalStaticRTP::new(track));
         {
             let mut forwards = lock(&self.forwards);
@@ -413,7 +415,7 @@ impl Member {
         }
     }
 
-    pub async fn unsubscribe(&self, sid: &str) {
+    pub(super) async fn unsubscribe(&self, sid: &str) {
         let Some(forward) = lock(&self.forwards).remove(sid) else { return };
         let connection = self.subscriber.as_ref().unwrap_or(&self.publisher);
         if let Some(sender) = forward.sender {
@@ -436,7 +438,7 @@ impl Member {
     }
 
     /// Waits until so many packets of a track were passed on to this participant.
-    pub async fn wait_passed_on(&self, count: u32) {
+    pub(super) async fn wait_passed_on(&self, count: u32) {
         let mut looks = tokio::time::interval(Duration::from_millis(20));
         while !lock(&self.forwards).values().any(|forward| forward.passed_on >= count) {
             looks.tick().await;
@@ -447,15 +449,15 @@ impl Member {
     async fn read_track(self: Arc<Self>, track: Arc<dyn TrackRemote>) {
         let cid = track.track_id().await;
         let Some(room) = self.room.upgrade() else { return };
-        let told = {
+        let found = {
             let mut announced = lock(&self.announced);
             // A client whose name the description does not have has announced one track alone.
             let cid = if announced.contains_key(&cid) { Some(cid) } else { announced.keys().next().cloned() };
             cid.and_then(|cid| announced.remove(&cid))
         };
-        let Some(told) = told else { return println!("{}: a track was not announced", self.identity) };
-        let sid = told.sid.clone();
-        self.change(|info| info.tracks.push(told));
+        let Some(found) = found else { return println!("{}: a track was not announced", self.identity) };
+        let sid = found.sid.clone();
+        self.change(|info| info.tracks.push(found));
         lock(&room.tracks_up).push(monotonic());
         room.tell(&self);
         for other in room.others(&self.sid).into_iter().filter(|other| other.auto_subscribe) {
@@ -496,7 +498,7 @@ impl Member {
     }
 
     /// Sends bytes over a data channel to this participant.
-    pub async fn send_data(&self, label: &str, bytes: &[u8]) {
+    pub(super) async fn send_data(&self, label: &str, bytes: &[u8]) {
         let channel = lock(&self.channels).get(label).cloned();
         if let Some(channel) = channel {
             let _ = channel.send(bytes.into()).await;
@@ -531,5 +533,5 @@ impl Member {
 async fn described_after(connection: &Arc<dyn PeerConnection>, gathered: &watch::Receiver<bool>) -> String {
     let mut gathered = gathered.clone();
     let _ = tokio::time::timeout(Duration::from_secs(2), gathered.wait_for(|done| *done)).await;
-    connection.local_description().await.map(|told| told.sdp).unwrap_or_default()
+    connection.local_description().await.map(|description| description.sdp).unwrap_or_default()
 }

@@ -11,12 +11,12 @@ use ringer::transport::room::messages::AGENT_KIND;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-pub const KEY: &str = "testkey";
-pub const SECRET: &str = "a secret of the tests, which is longer than thirty-two bytes";
+pub(crate) const KEY: &str = "testkey";
+pub(crate) const SECRET: &str = "a secret of the tests, which is longer than thirty-two bytes";
 
 /// Somebody who has a token.
 #[derive(Clone, Debug)]
-pub struct Who {
+pub(crate) struct Who {
     pub identity: String,
     pub room: String,
     pub kind: i32,
@@ -34,12 +34,12 @@ fn signature(signed: &str) -> String {
 }
 
 /// Returns a token for this identity that holds for so long; zero: it has expired.
-pub fn token(identity: &str, lasts: Duration) -> String {
+pub(crate) fn token(identity: &str, lasts: Duration) -> String {
     token_for("room", identity, lasts)
 }
 
 /// Returns such a token for the room of this name.
-pub fn token_for(room: &str, identity: &str, lasts: Duration) -> String {
+pub(crate) fn token_for(room: &str, identity: &str, lasts: Duration) -> String {
     let expires = if lasts.is_zero() { now() - 60 } else { now() + lasts.as_secs() };
     let claims = json!({
         "iss": KEY, "sub": identity, "nbf": now() - 120, "exp": expires, "video": { "roomJoin": true, "room": room },
@@ -50,7 +50,7 @@ pub fn token_for(room: &str, identity: &str, lasts: Duration) -> String {
 }
 
 /// Returns whoever a token lets in, or the words of the refusal.
-pub fn check(token: &str) -> Result<Who, &'static str> {
+pub(super) fn check(token: &str) -> Result<Who, &'static str> {
     let (signed, given) = token.rsplit_once('.').ok_or("no permissions to access the room")?;
     if signature(signed) != given {
         return Err("invalid token, error: square/go-jose: error in cryptographic primitive");

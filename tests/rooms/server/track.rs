@@ -9,7 +9,7 @@ use prost::Message;
 use ringer::transport::room::messages::{JoinRequest, SessionDescription, WrappedJoinRequest};
 
 /// Wishes of whoever connects.
-pub struct Wish {
+pub(super) struct Wish {
     pub auto_subscribe: bool,
     pub rejoins: Option<String>,
     /// The first offer, where it is in the address.
@@ -17,13 +17,13 @@ pub struct Wish {
 }
 
 /// Returns the query of an address.
-pub fn query(uri: &Uri) -> HashMap<String, String> {
+pub(super) fn query(uri: &Uri) -> HashMap<String, String> {
     let query = uri.query().unwrap_or_default();
     url::form_urlencoded::parse(query.as_bytes()).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
 }
 
 impl Wish {
-    pub fn of(query: &HashMap<String, String>, is_joint: bool) -> Wish {
+    pub(super) fn of(query: &HashMap<String, String>, is_joint: bool) -> Wish {
         let is = |name: &str| query.get(name).is_some_and(|value| value == "1" || value == "true");
         if !is_joint {
             let rejoins = query.get("sid").filter(|_| is("reconnect")).cloned();

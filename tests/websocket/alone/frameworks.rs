@@ -72,11 +72,11 @@ fn check(kind: Kind, carrier: Option<&str>, report: &CallReport, [own, heard]: &
     let (parts, level) = tone(heard);
     assert!((25..100).contains(&parts), "{kind:?}: {parts} parts of the tone");
     assert!((7000.0..9000.0).contains(&level), "{kind:?}: {level}");
-    let told = |wanted: fn(&ChannelEvent) -> bool| {
+    let has_event = |wanted: fn(&ChannelEvent) -> bool| {
         report.timeline.iter().any(|entry| matches!(&entry.what, EventKind::Channel(event) if wanted(event)))
     };
     assert!(
-        !told(|event| matches!(event, ChannelEvent::Violation { code, .. } if code != "BAD_CHUNK_SIZE")),
+        !has_event(|event| matches!(event, ChannelEvent::Violation { code, .. } if code != "BAD_CHUNK_SIZE")),
         "{kind:?}"
     );
     assert_eq!(seen["headers"]["x-simulation-result-id"], json!("7"), "{kind:?}");
@@ -92,7 +92,7 @@ async fn agents_of_a_framework_hear_and_are_heard() {
             let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
             let mut placement = placement(stage, url, kind);
             placement.folder = Some(folder.path().to_owned());
-            let report = stage.call(placement).await.expect("there is room");
+            let report = stage.call(placement).await.expect("a place is free");
             assert!(report.ending.connected, "{kind:?}: {:?}", report.ending);
             (report, channels(&folder.path().join("recording.wav")))
         }

@@ -67,8 +67,8 @@ fn every() -> Vec<(Side, EventKind)> {
     use Side::{Agent, Dh, Engine};
     let (text, codec) = (|| "Hello.".to_owned(), "PCMU".into());
     let (arrival_ms, pre_conversation, address) = (12.5, true, Some("sip:a@b".to_owned()));
-    let key = || ('#', Code::from("rtp_event"), 100);
-    let (digit, method, duration_ms) = key();
+    let digit_parts = || ('#', Code::from("rtp_event"), 100);
+    let (digit, method, duration_ms) = digit_parts();
     vec![
         (Engine, EventKind::Dialing { address: "sip:a@b".into() }),
         (Agent, EventKind::Ringing { address: None, code: 180 }),
@@ -91,7 +91,7 @@ fn every() -> Vec<(Side, EventKind)> {
         (Dh, EventKind::SilenceTool { seconds: 20 }),
         (Dh, EventKind::Reprompt { n: 1 }),
         (Dh, EventKind::DtmfSent { digit, method, duration_ms }),
-        (Agent, EventKind::DtmfReceived { digit, method: key().1, duration_ms }),
+        (Agent, EventKind::DtmfReceived { digit, method: digit_parts().1, duration_ms }),
         (Agent, EventKind::Held),
         (Agent, EventKind::Unheld),
         (Agent, EventKind::SessionAnswered { code: 200 }),
@@ -117,7 +117,7 @@ fn every() -> Vec<(Side, EventKind)> {
         (Engine, EventKind::PlaybackStep { index: 2, passed: Some(false) }),
     ]
     .into_iter()
-    .chain(channel_events().map(|told| (Agent, EventKind::Channel(Box::new(told)))))
+    .chain(channel_events().map(|event| (Agent, EventKind::Channel(Box::new(event)))))
     .collect()
 }
 
@@ -143,16 +143,17 @@ fn speech_ended(pauses: Box<[[Sample; 2]]>) -> EventKind {
 #[test]
 fn every_event_is_read_as_it_was_told() {
     for (side, what) in every() {
-        let told = Event { sample: 24_001, side, what };
-        let read = line_as_read(told.name(), side.name(), &told.data());
-        assert_eq!((read.seq, &read.event, read.reading()), (7, &told, &told.what));
+        let found = Event { sample: 24_001, side, what };
+        let read = line_as_read(found.name(), side.name(), &found.data());
+        assert_eq!((read.seq, &read.event, read.reading()), (7, &found, &found.what));
     }
 }
 
 #[test]
 fn every_name_has_an_event() {
-    let told = every().into_iter().filter(|(_, what)| !matches!(what, EventKind::Note { .. }));
-    let names: BTreeSet<String> = told.map(|(side, what)| Event { sample: 0, side, what }.name().to_owned()).collect();
+    let events = every().into_iter().filter(|(_, what)| !matches!(what, EventKind::Note { .. }));
+    let names: BTreeSet<String> =
+        events.map(|(side, what)| Event { sample: 0, side, what }.name().to_owned()).collect();
     assert_eq!(names, Event::NAMES.map(str::to_owned).into());
 }
 

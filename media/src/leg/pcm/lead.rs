@@ -41,18 +41,18 @@ pub(super) fn is_quiet<'a>(pcm: impl IntoIterator<Item = &'a i16>) -> bool {
 
 impl Lead {
     /// Takes the lead of a piece that goes on where the one before it ended, in samples.
-    pub fn on_piece(&mut self, lead: Sample) {
+    pub(super) fn on_piece(&mut self, lead: Sample) {
         let (least, most) = self.bounds.unwrap_or((lead, lead));
         self.bounds = Some((least.min(lead), most.max(lead)));
     }
 
     /// Forgets all leads: the stream has begun anew.
-    pub fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         *self = Lead::default();
     }
 
     /// Takes 20 ms that were heard; `flows`: audio came within the last 40 ms.
-    pub fn on_heard(&mut self, pcm: &[i16], flows: bool) {
+    pub(super) fn on_heard(&mut self, pcm: &[i16], flows: bool) {
         self.quiet = if is_quiet(pcm) { self.quiet + pcm.len() as u64 } else { 0 };
         if !flows {
             (self.bounds, self.ticks, self.surplus) = (None, 0, 0);
@@ -67,12 +67,12 @@ impl Lead {
     }
 
     /// True when 20 ms of silence may be left out now.
-    pub fn may_leave_out(&self) -> bool {
+    pub(super) fn may_leave_out(&self) -> bool {
         self.surplus >= FRAME as Sample && self.quiet >= PAUSE
     }
 
     /// Records that 20 ms were left out.
-    pub fn left_out(&mut self) {
+    pub(super) fn left_out(&mut self) {
         let by = FRAME as Sample;
         self.surplus -= by;
         self.bounds.iter_mut().for_each(|(least, most)| (*least, *most) = (*least - by, *most - by));

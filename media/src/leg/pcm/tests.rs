@@ -24,8 +24,8 @@ impl Listener {
 
     /// Listens once, after `late_ms` beyond the tick's time.
     fn listen(&mut self, late_ms: u64) {
-        let mut room = Scratch::default();
-        let heard = self.leg.listen(self.now + Duration::from_millis(late_ms), &mut room);
+        let mut scratch = Scratch::default();
+        let heard = self.leg.listen(self.now + Duration::from_millis(late_ms), &mut scratch);
         if let Some(passed) = heard.passed {
             self.heard.push((passed.position, passed.kind, *passed.pcm));
         }

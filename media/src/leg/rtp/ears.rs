@@ -30,23 +30,23 @@ impl Ears {
     }
 
     /// Calls `fill` to write the decoded frame, and computes the other rate of it.
-    pub(super) fn decode(&mut self, room: &mut Scratch, fill: impl FnOnce(&mut [i16]) -> Played) -> Played {
-        let pcm: &mut [i16] = if self.is_wide { &mut room.wide } else { &mut room.narrow };
+    pub(super) fn decode(&mut self, scratch: &mut Scratch, fill: impl FnOnce(&mut [i16]) -> Played) -> Played {
+        let pcm: &mut [i16] = if self.is_wide { &mut scratch.wide } else { &mut scratch.narrow };
         let mut played = fill(pcm);
         if played.kind == HeardKind::Stretched {
             // Filler leaves no trace in the filters: it must not sound in the frame after it.
             let before = (self.up.clone(), self.down.clone());
-            self.convert(room);
+            self.convert(scratch);
             (self.up, self.down) = before;
         } else {
-            self.convert(room);
+            self.convert(scratch);
         }
         played.position -= self.lag;
         played
     }
 
-    fn convert(&mut self, room: &mut Scratch) {
-        let Scratch { wide, narrow, .. } = room;
+    fn convert(&mut self, scratch: &mut Scratch) {
+        let Scratch { wide, narrow, .. } = scratch;
         if self.is_wide {
             self.down.process(wide, narrow);
         } else {

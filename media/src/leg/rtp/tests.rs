@@ -179,8 +179,8 @@ fn hear_seeded(codec: Codec, sent: &[(u64, Vec<u8>)], spec: NetemSpec, for_ms: u
             leg.receive(arrived, &bytes);
         }
         take.digits.extend(std::iter::from_fn(|| leg.digit()));
-        let mut room = Scratch::default();
-        let heard = leg.listen(now, &mut room);
+        let mut scratch = Scratch::default();
+        let heard = leg.listen(now, &mut scratch);
         take.move_back(heard.moved, tick as Sample * FRAME as Sample, &mut due);
         if let Some(passed) = heard.passed {
             take.keep(passed.position, passed.kind, passed.pcm, &mut due);

@@ -64,8 +64,8 @@ fn a_message_comes_before_other_calls_and_these_before_words() {
         words: first.iter().map(|word| (*word).to_owned()).collect(),
         length: length_ms * PER_MS,
     };
-    let told = Conversation { cleared: vec![2300 * PER_MS], ..interrupted_call(2400, AT_END) };
-    check_rate(&told, Some(1.0), 0);
+    let conversation = Conversation { cleared: vec![2300 * PER_MS], ..interrupted_call(2400, AT_END) };
+    check_rate(&conversation, Some(1.0), 0);
     let elsewhere =
         |said, wholes: &[WholeTurn]| Conversation { elsewhere: wholes.to_vec(), ..interrupted_call(2400, said) };
     for (said, wholes, rate, unknown) in [
@@ -96,8 +96,8 @@ fn turns_that_nobody_cut_are_whole() {
     let call =
         Conversation { words: said, ..conversation(20_000, &[(3000, 4000), (7500, 10_000), (15_000, 16_000)], &agent) };
     let found = whole_turns(&call);
-    let told: Vec<_> = found.iter().map(|turn| (turn.place, turn.length / PER_MS, turn.words.join(" "))).collect();
-    assert_eq!(told, [(0, 1500, "good day".to_owned()), (2, 2000, String::new())]);
+    let turns: Vec<_> = found.iter().map(|turn| (turn.place, turn.length / PER_MS, turn.words.join(" "))).collect();
+    assert_eq!(turns, [(0, 1500, "good day".to_owned()), (2, 2000, String::new())]);
     // Words after a long silence are others than those before it.
     assert_eq!(whole_turns(&conversation(20_000, &[], &[(500, 2000), (2999, 4000)])).len(), 1);
     assert_eq!(whole_turns(&conversation(20_000, &[], &[(500, 2000), (3000, 4000)])), []);

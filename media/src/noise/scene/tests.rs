@@ -46,8 +46,8 @@ fn powers(audio: &[f32], length: usize) -> Vec<f64> {
 /// Returns the blocks in which something sounds: 20 dB below the loudest one or above.
 fn sounding(audio: &[f32]) -> Vec<usize> {
     let powers = powers(audio, BLOCK);
-    let floor = powers.iter().copied().fold(0.0, f64::max) / 100.0;
-    (0..powers.len()).filter(|&block| powers[block] > floor).collect()
+    let least = powers.iter().copied().fold(0.0, f64::max) / 100.0;
+    (0..powers.len()).filter(|&block| powers[block] > least).collect()
 }
 
 /// Returns the onsets of sounds in seconds: after silence, and `apart_s` after the last onset.

@@ -34,13 +34,13 @@ fn features(noise: &[i16]) -> Features {
     for (features, (low_hz, high_hz)) in found.chunks_exact_mut(3).zip(BANDS_HZ) {
         let audio = band(noise, low_hz, high_hz);
         // Nothing is told apart by what lies 50 dB below the rest.
-        let floor = whole * 1e-5;
-        let mut levels: Vec<f64> = audio.chunks_exact(BLOCK).map(|block| db(power(block) + floor)).collect();
+        let tiny = whole * 1e-5;
+        let mut levels: Vec<f64> = audio.chunks_exact(BLOCK).map(|block| db(power(block) + tiny)).collect();
         let mean = levels.iter().sum::<f64>() / levels.len() as f64;
         let spread = (levels.iter().map(|level| (level - mean).powi(2)).sum::<f64>() / levels.len() as f64).sqrt();
         levels.sort_by(f64::total_cmp);
         let rank = |share: f64| levels[(share * (levels.len() - 1) as f64) as usize];
-        features.copy_from_slice(&[db(power(&audio) + floor) - db(whole), spread, rank(0.97) - rank(0.5)]);
+        features.copy_from_slice(&[db(power(&audio) + tiny) - db(whole), spread, rank(0.97) - rank(0.5)]);
     }
     found
 }

@@ -109,7 +109,7 @@ fn of_long_packets_that_nobody_takes_the_newest_are_kept() {
     let packets: Vec<_> = (0..40u16).map(|i| (i, u32::from(i) * 640, LONG)).collect();
     let mut buffer = check(&packets, &[JitterFrame::Audio(&[1; 640]); 16]);
     assert_eq!((buffer.late(), buffer.head()), (24, 40 * 640));
-    // A packet that came late, and has no room among newer ones, is late.
+    // A packet that came late, and has no space among newer ones, is late.
     let arrived = Time(1_000_000_000 + 40 * 80_000_000);
     for n in (41..57).chain([40]) {
         let _ = buffer.insert(arrived, &header(n, u32::from(n) * 640), LONG);

@@ -55,8 +55,8 @@ impl Secure {
     }
 
     /// Protects an RTP packet, as [`Protector::protect`] does.
-    pub fn protect(&mut self, room: &mut [u8], len: usize) -> usize {
-        self.protector.protect(room, len)
+    pub fn protect(&mut self, buffer: &mut [u8], len: usize) -> usize {
+        self.protector.protect(buffer, len)
     }
 
     /// Returns the protected form of a compound RTCP packet of at most [`LONGEST`] bytes.
@@ -67,16 +67,16 @@ impl Secure {
         &self.report[..len]
     }
 
-    /// Returns the RTP packet of a datagram, opened in `room`.
-    pub fn open<'a>(&mut self, bytes: &[u8], room: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a [u8], Refused> {
-        let opened = copy(bytes, room).and_then(|packet| self.opener.open(packet));
+    /// Returns the RTP packet of a datagram, opened in `buffer`.
+    pub fn open<'a>(&mut self, bytes: &[u8], buffer: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a [u8], Refused> {
+        let opened = copy(bytes, buffer).and_then(|packet| self.opener.open(packet));
         self.count(opened)
     }
 
-    /// Returns the compound RTCP packet of a datagram, opened in `room`.
-    pub fn open_report<'a>(&mut self, bytes: &[u8], room: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a [u8], Refused> {
+    /// Returns the compound RTCP packet of a datagram, opened in `buffer`.
+    pub fn open_report<'a>(&mut self, bytes: &[u8], buffer: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a [u8], Refused> {
         let opener = self.reports.as_mut().map_or(&mut self.opener, |own| &mut own.2);
-        let opened = copy(bytes, room).and_then(|packet| opener.open_report(packet));
+        let opened = copy(bytes, buffer).and_then(|packet| opener.open_report(packet));
         self.count(opened)
     }
 
@@ -100,8 +100,8 @@ impl Secure {
     }
 }
 
-fn copy<'a>(bytes: &[u8], room: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a mut [u8], Refused> {
-    let packet = room.get_mut(..bytes.len()).ok_or(Refused::Malformed)?;
+fn copy<'a>(bytes: &[u8], buffer: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a mut [u8], Refused> {
+    let packet = buffer.get_mut(..bytes.len()).ok_or(Refused::Malformed)?;
     packet.copy_from_slice(bytes);
     Ok(packet)
 }

@@ -27,22 +27,22 @@ fn report(ssrc: u32) -> Vec<u8> {
     [&[0x80, 201, 0, 1], &ssrc.to_be_bytes()[..], &[0x81, 202, 0, 2], &ssrc.to_be_bytes(), b"\x01\x02ab"].concat()
 }
 
-/// Returns `packet` under `protect`, which takes its room and length and returns the new length.
+/// Returns `packet` under `protect`, which takes its buffer and length and returns the new length.
 fn seal(packet: &[u8], mut protect: impl FnMut(&mut [u8], usize) -> usize) -> Vec<u8> {
-    let mut room = [packet, &[0; MAX_OVERHEAD]].concat();
-    let len = protect(&mut room, packet.len());
-    room.truncate(len);
-    room
+    let mut buffer = [packet, &[0; MAX_OVERHEAD]].concat();
+    let len = protect(&mut buffer, packet.len());
+    buffer.truncate(len);
+    buffer
 }
 
 fn open(opener: &mut Opener, packet: &[u8]) -> Result<Vec<u8>, Refused> {
-    let mut room = packet.to_vec();
-    opener.open(&mut room).map(<[u8]>::to_vec)
+    let mut buffer = packet.to_vec();
+    opener.open(&mut buffer).map(<[u8]>::to_vec)
 }
 
 fn opened_report(opener: &mut Opener, packet: &[u8]) -> Result<Vec<u8>, Refused> {
-    let mut room = packet.to_vec();
-    opener.open_report(&mut room).map(<[u8]>::to_vec)
+    let mut buffer = packet.to_vec();
+    opener.open_report(&mut buffer).map(<[u8]>::to_vec)
 }
 
 #[test]
@@ -66,10 +66,10 @@ fn the_key_stream_is_that_of_rfc_3711_b_2() {
     let transform = Transform::of_session_keys(Suite::AesCm128HmacSha1_80, key, &[0; 20], &salt, 10);
     // Zeros of source 0 and index 0 become the key stream; the vector goes on to block 0xff01.
     let blocks = 0xff02;
-    let mut room = vec![0; HEADER + blocks * 16 + MAX_OVERHEAD];
-    room[0] = 0x80;
-    transform.seal_packet(&mut room, HEADER, HEADER + blocks * 16, 0, 0);
-    let stream = &room[HEADER..];
+    let mut buffer = vec![0; HEADER + blocks * 16 + MAX_OVERHEAD];
+    buffer[0] = 0x80;
+    transform.seal_packet(&mut buffer, HEADER, HEADER + blocks * 16, 0, 0);
+    let stream = &buffer[HEADER..];
     let check = |block: usize, expect: &str| assert_eq!(stream[block * 16..][..16], hex(expect), "block {block:#x}");
     check(0, "E03EAD0935C95E80E166B16DD92B4EB4");
     check(1, "D23513162B02D0F72A43A2FE4A5F97AB");
@@ -87,7 +87,7 @@ fn a_packet_of_counter_mode_is_as_another_implementation_makes_it() {
     let plain = hex("800f1234decafbadcafebabe abababababababababababababababab");
     let expect = hex("800f1234decafbadcafebabe 4e55dc4ce79978d88ca4d215949d2402 b78d6acc99ea179b8dbb");
     let mut protector = Protector::new(suite, &master);
-    assert_eq!(seal(&plain, |room, len| protector.protect(room, len)), expect);
+    assert_eq!(seal(&plain, |buffer, len| protector.protect(buffer, len)), expect);
     assert_eq!(open(&mut Opener::new(suite, &master), &expect), Ok(plain));
 }
 
@@ -107,7 +107,7 @@ fn a_packet_of_gcm_is_that_of_rfc_7714_16_1() {
          899d7f27beb16a9152cf765ee4390cce");
     let (_, mut opener) = both(Suite::AeadAes128Gcm);
     opener.rtp = gcm();
-    assert_eq!(seal(&plain, |room, len| gcm().seal_packet(room, HEADER, len, 0x5501_a0b2, 0xf17b)), expect);
+    assert_eq!(seal(&plain, |buffer, len| gcm().seal_packet(buffer, HEADER, len, 0x5501_a0b2, 0xf17b)), expect);
     assert_eq!(open(&mut opener, &expect), Ok(plain));
 }
 
@@ -120,7 +120,7 @@ fn a_report_of_gcm_is_that_of_rfc_7714_17_1() {
          0bb9275bc84aa45896cf4d2fc5abf87245d9eade800005d4");
     let (_, mut opener) = both(Suite::AeadAes128Gcm);
     opener.rtcp = gcm();
-    assert_eq!(seal(&plain, |room, len| gcm().seal_report(room, len, 0x4d61_7273, 0x5d4)), expect);
+    assert_eq!(seal(&plain, |buffer, len| gcm().seal_report(buffer, len, 0x4d61_7273, 0x5d4)), expect);
     assert_eq!(opened_report(&mut opener, &expect), Ok(plain.clone()));
     // RFC 7714 17.3: authentic, but readable by everybody on the way.
     let tagged = [&plain[..], &hex("841dd9683dd78ec92ae58790125f62b3000005d4")].concat();
@@ -135,12 +135,12 @@ fn every_suite_protects_and_opens() {
         let (mut protector, mut opener) = both(suite);
         for n in 0..100 {
             let plain = rtp(1, n);
-            let packet = seal(&plain, |room, len| protector.protect(room, len));
+            let packet = seal(&plain, |buffer, len| protector.protect(buffer, len));
             assert_eq!(packet.len(), plain.len() + rtp_more, "{suite:?}");
             assert!(packet[..HEADER] == plain[..HEADER] && packet[HEADER..][..160] != plain[HEADER..], "{suite:?}");
             assert_eq!(open(&mut opener, &packet), Ok(plain), "{suite:?}");
             let plain = report(1);
-            let packet = seal(&plain, |room, len| protector.protect_report(room, len));
+            let packet = seal(&plain, |buffer, len| protector.protect_report(buffer, len));
             assert_eq!(packet.len(), plain.len() + rtcp_more, "{suite:?}");
             assert!(packet[..8] == plain[..8] && packet[8..20] != plain[8..20], "{suite:?}");
             assert_eq!(opened_report(&mut opener, &packet), Ok(plain), "{suite:?}");
@@ -159,7 +159,7 @@ fn header_extensions_and_sources_of_a_mix_stay_readable() {
         let mut plain = rtp(1, 1);
         plain.splice(HEADER..HEADER, *b"csrcxx\x00\x01ext!");
         plain[0] = 0x91;
-        let packet = seal(&plain, |room, len| protector.protect(room, len));
+        let packet = seal(&plain, |buffer, len| protector.protect(buffer, len));
         assert_eq!(packet[..24], plain[..24], "{suite:?}");
         assert_eq!(open(&mut opener, &packet), Ok(plain), "{suite:?}");
     }
@@ -174,7 +174,7 @@ fn numbers_wrap_with_loss_and_reordering_around_it() {
         let mut arrived = 0;
         for n in 0..200_000u32 {
             let plain = rtp(9, (30_000 + n) as u16);
-            let packet = seal(&plain, |room, len| protector.protect(room, len));
+            let packet = seal(&plain, |buffer, len| protector.protect(buffer, len));
             // A tenth is lost, two hundred in a row before and after a wrap; a tenth comes up to 40 packets late.
             let near = (65_536 - 30_000i64 - i64::from(n)).rem_euclid(65_536);
             match draw.index(10) {
@@ -223,9 +223,10 @@ fn indices_are_guessed_as_rfc_3711_says() {
 fn the_window_is_64_packets() {
     for suite in Suite::ALL {
         let (mut protector, mut opener) = both(suite);
-        let packets: Vec<_> = (0..100).map(|n| seal(&rtp(1, n), |room, len| protector.protect(room, len))).collect();
+        let packets: Vec<_> =
+            (0..100).map(|n| seal(&rtp(1, n), |buffer, len| protector.protect(buffer, len))).collect();
         let reports: Vec<_> =
-            (0..100).map(|_| seal(&report(1), |room, len| protector.protect_report(room, len))).collect();
+            (0..100).map(|_| seal(&report(1), |buffer, len| protector.protect_report(buffer, len))).collect();
         assert!(open(&mut opener, &packets[80]).is_ok() && opened_report(&mut opener, &reports[80]).is_ok());
         for (n, expect) in [(80, false), (17, true), (17, false), (16, false), (99, true), (36, true), (35, false)] {
             assert_eq!(open(&mut opener, &packets[n]).is_ok(), expect, "{suite:?} packet {n}");
@@ -245,13 +246,13 @@ fn every_source_has_numbers_of_its_own() {
             for (ssrc, protector) in &mut senders {
                 // Each wraps at another time.
                 let plain = rtp(*ssrc, 65_400u16.wrapping_add(15 * *ssrc as u16).wrapping_add(n));
-                let packet = seal(&plain, |room, len| protector.protect(room, len));
+                let packet = seal(&plain, |buffer, len| protector.protect(buffer, len));
                 assert_eq!(open(&mut opener, &packet), Ok(plain), "{suite:?} {ssrc} {n}");
                 assert_eq!(open(&mut opener, &packet), Err(Refused::Replayed), "{suite:?} {ssrc} {n}");
             }
         }
         // One more source takes the place of the one that was silent for longest.
-        let packet = seal(&rtp(77, 5), |room, len| both(suite).0.protect(room, len));
+        let packet = seal(&rtp(77, 5), |buffer, len| both(suite).0.protect(buffer, len));
         assert!(open(&mut opener, &packet).is_ok() && opener.find(0).is_none() && opener.find(1).is_some());
     }
 }
@@ -262,10 +263,10 @@ fn what_is_not_authentic_is_refused_and_changes_nothing() {
         let (mut protector, mut opener) = both(suite);
         let mut stranger = Protector::new(suite, &key(suite, 8));
         let plain = rtp(1, 100);
-        let packet = seal(&plain, |room, len| protector.protect(room, len));
-        let foreign = seal(&plain, |room, len| stranger.protect(room, len));
-        let told = seal(&report(1), |room, len| protector.protect_report(room, len));
-        let foreign_told = seal(&report(1), |room, len| stranger.protect_report(room, len));
+        let packet = seal(&plain, |buffer, len| protector.protect(buffer, len));
+        let foreign = seal(&plain, |buffer, len| stranger.protect(buffer, len));
+        let report_packet = seal(&report(1), |buffer, len| protector.protect_report(buffer, len));
+        let foreign_told = seal(&report(1), |buffer, len| stranger.protect_report(buffer, len));
         assert_eq!(open(&mut opener, &foreign), Err(Refused::Forged), "{suite:?}");
         assert_eq!(open(&mut opener, &plain), Err(Refused::Forged), "{suite:?}: not protected");
         assert_eq!(opened_report(&mut opener, &foreign_told), Err(Refused::Forged), "{suite:?}");
@@ -274,19 +275,19 @@ fn what_is_not_authentic_is_refused_and_changes_nothing() {
             tampered[bit / 8] ^= 1 << (bit % 8);
             assert!(open(&mut opener, &tampered).is_err(), "{suite:?} bit {bit}");
         }
-        for bit in 0..told.len() * 8 {
-            let mut tampered = told.clone();
+        for bit in 0..report_packet.len() * 8 {
+            let mut tampered = report_packet.clone();
             tampered[bit / 8] ^= 1 << (bit % 8);
             assert!(opened_report(&mut opener, &tampered).is_err(), "{suite:?} report bit {bit}");
         }
         for len in 0..packet.len() {
             assert!(open(&mut opener, &packet[..len]).is_err(), "{suite:?} {len} bytes");
         }
-        for len in 0..told.len() {
-            assert!(opened_report(&mut opener, &told[..len]).is_err(), "{suite:?} report of {len} bytes");
+        for len in 0..report_packet.len() {
+            assert!(opened_report(&mut opener, &report_packet[..len]).is_err(), "{suite:?} report of {len} bytes");
         }
         assert_eq!(opener.known, 0, "no source comes of it");
         assert_eq!(open(&mut opener, &packet), Ok(plain), "{suite:?}");
-        assert_eq!(opened_report(&mut opener, &told), Ok(report(1)), "{suite:?}");
+        assert_eq!(opened_report(&mut opener, &report_packet), Ok(report(1)), "{suite:?}");
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum Transform {
 
 impl Transform {
     /// Returns the transforms of RTP and of RTCP, whose keys have labels of their own (RFC 3711 4.3.2).
-    pub fn pair(suite: Suite, master: &MasterKey) -> (Transform, Transform) {
+    pub(super) fn pair(suite: Suite, master: &MasterKey) -> (Transform, Transform) {
         let rtp_tag = if suite == Suite::AesCm128HmacSha1_32 { 4 } else { 10 };
         (Transform::derive(suite, master, 0, rtp_tag), Transform::derive(suite, master, 3, 10))
     }
@@ -39,7 +39,13 @@ impl Transform {
     }
 
     /// Returns a transform of session keys that are derived already.
-    pub fn of_session_keys(suite: Suite, key: &[u8; KEY], auth: &[u8; 20], salt: &[u8], tag: usize) -> Transform {
+    pub(super) fn of_session_keys(
+        suite: Suite,
+        key: &[u8; KEY],
+        auth: &[u8; 20],
+        salt: &[u8],
+        tag: usize,
+    ) -> Transform {
         let salt = salt.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
         match suite {
             Suite::AesCm128HmacSha1_80 | Suite::AesCm128HmacSha1_32 => {
@@ -50,17 +56,17 @@ impl Transform {
         }
     }
 
-    /// Protects `room[..len]`, of which `clear` bytes stay readable; returns the new length.
-    pub fn seal_packet(&self, room: &mut [u8], clear: usize, len: usize, ssrc: u32, index: u64) -> usize {
+    /// Protects `buffer[..len]`, of which `clear` bytes stay readable; returns the new length.
+    pub(super) fn seal_packet(&self, buffer: &mut [u8], clear: usize, len: usize, ssrc: u32, index: u64) -> usize {
         match self {
             Transform::Cm { aes, salt, mac, tag } => {
-                encrypt_cm(aes, *salt, &mut room[clear..len], ssrc, index);
-                let sum = rollover_mac(mac, &room[..len], index).finalize().into_bytes();
-                room[len..len + tag].copy_from_slice(&sum[..*tag]);
+                encrypt_cm(aes, *salt, &mut buffer[clear..len], ssrc, index);
+                let sum = rollover_mac(mac, &buffer[..len], index).finalize().into_bytes();
+                buffer[len..len + tag].copy_from_slice(&sum[..*tag]);
                 len + tag
             }
             Transform::Gcm { aead, salt } => {
-                let (head, rest) = room.split_at_mut(clear);
+                let (head, rest) = buffer.split_at_mut(clear);
                 let (body, after) = rest.split_at_mut(len - clear);
                 after[..GCM_TAG].copy_from_slice(&seal_gcm(aead, *salt, head, body, ssrc, index));
                 len + GCM_TAG
@@ -69,7 +75,7 @@ impl Transform {
     }
 
     /// Checks and decrypts `packet`; returns the length without its tag.
-    pub fn open_packet(&self, packet: &mut [u8], clear: usize, ssrc: u32, index: u64) -> Result<usize, Refused> {
+    pub(super) fn open_packet(&self, packet: &mut [u8], clear: usize, ssrc: u32, index: u64) -> Result<usize, Refused> {
         let tag = if let Transform::Cm { tag, .. } = self { *tag } else { GCM_TAG };
         let len = packet.len().checked_sub(tag).filter(|len| *len >= clear).ok_or(Refused::Malformed)?;
         let (inner, tag) = packet.split_at_mut(len);
@@ -86,30 +92,30 @@ impl Transform {
         Ok(len)
     }
 
-    /// Protects the compound packet in `room[..len]`; returns the new length.
-    pub fn seal_report(&self, room: &mut [u8], len: usize, ssrc: u32, index: u32) -> usize {
+    /// Protects the compound packet in `buffer[..len]`; returns the new length.
+    pub(super) fn seal_report(&self, buffer: &mut [u8], len: usize, ssrc: u32, index: u32) -> usize {
         let marked = (index | ENCRYPTED).to_be_bytes();
         match self {
             Transform::Cm { aes, salt, mac, tag } => {
-                encrypt_cm(aes, *salt, &mut room[REPORT_CLEAR..len], ssrc, index.into());
-                room[len..len + INDEX].copy_from_slice(&marked);
+                encrypt_cm(aes, *salt, &mut buffer[REPORT_CLEAR..len], ssrc, index.into());
+                buffer[len..len + INDEX].copy_from_slice(&marked);
                 let end = len + INDEX;
-                let sum = mac.clone().chain_update(&room[..end]).finalize().into_bytes();
-                room[end..end + tag].copy_from_slice(&sum[..*tag]);
+                let sum = mac.clone().chain_update(&buffer[..end]).finalize().into_bytes();
+                buffer[end..end + tag].copy_from_slice(&sum[..*tag]);
                 end + tag
             }
             Transform::Gcm { aead, salt } => {
-                let known = report_known(room, marked);
-                let tag = seal_gcm(aead, *salt, &known, &mut room[REPORT_CLEAR..len], ssrc, index.into());
-                room[len..len + GCM_TAG].copy_from_slice(&tag);
-                room[len + GCM_TAG..][..INDEX].copy_from_slice(&marked);
+                let known = report_known(buffer, marked);
+                let tag = seal_gcm(aead, *salt, &known, &mut buffer[REPORT_CLEAR..len], ssrc, index.into());
+                buffer[len..len + GCM_TAG].copy_from_slice(&tag);
+                buffer[len + GCM_TAG..][..INDEX].copy_from_slice(&marked);
                 len + GCM_TAG + INDEX
             }
         }
     }
 
     /// Returns the index of a report with its mark of encryption; `None` when the packet is too short to have one.
-    pub fn report_index(&self, packet: &[u8]) -> Option<u32> {
+    pub(super) fn report_index(&self, packet: &[u8]) -> Option<u32> {
         let end = match self {
             Transform::Cm { tag, .. } => packet.len().checked_sub(*tag)?,
             Transform::Gcm { .. } => packet.len(),
@@ -120,7 +126,7 @@ impl Transform {
     }
 
     /// Checks and decrypts a report that has an index; returns the length of the compound packet.
-    pub fn open_report(&self, packet: &mut [u8], ssrc: u32, index: u32) -> Result<usize, Refused> {
+    pub(super) fn open_report(&self, packet: &mut [u8], ssrc: u32, index: u32) -> Result<usize, Refused> {
         match self {
             Transform::Cm { aes, salt, mac, tag } => {
                 let (inner, tag) = packet.split_at_mut(packet.len() - tag);

@@ -11,7 +11,7 @@ pub(super) struct Window {
 impl Window {
     /// Returns the most likely index of the packet, from rollover counter and sequence number (RFC 3711 3.3.1, appendix
     /// A). `None` before the first index or after the last.
-    pub fn index_of(&self, sequence: u16) -> Option<u64> {
+    pub(super) fn index_of(&self, sequence: u16) -> Option<u64> {
         if self.seen == 0 {
             return Some(sequence.into());
         }
@@ -28,7 +28,7 @@ impl Window {
     }
 
     /// True when the packet of this index did not come, as far as is known, and is not too old to know.
-    pub fn is_new(&self, index: u64) -> bool {
+    pub(super) fn is_new(&self, index: u64) -> bool {
         match self.highest.checked_sub(index) {
             None => true,
             Some(back) => self.seen == 0 || back < 64 && self.seen & 1 << back == 0,
@@ -36,7 +36,7 @@ impl Window {
     }
 
     /// Records the packet of this index, which is new and was authentic.
-    pub fn accept(&mut self, index: u64) {
+    pub(super) fn accept(&mut self, index: u64) {
         match index.checked_sub(self.highest) {
             Some(step) => {
                 self.seen = u32::try_from(step).ok().and_then(|step| self.seen.checked_shl(step)).unwrap_or(0) | 1;

@@ -5,7 +5,7 @@
 use super::training::{Voice, folder, talk, voices};
 use super::*;
 use crate::seed::Stream;
-use crate::vad::foreground_net::HEADS;
+use crate::vad::foreground_net::{self, HEADS, INPUTS};
 use crate::vad::lookback::Marks;
 
 /// Draws of each noise, the seed of the first one, and how many marks are tried.
@@ -41,24 +41,24 @@ const WHERE: [(Kind, &[f64]); 4] = [
 ];
 
 /// Inputs of the judgement of one frame.
-struct Told {
+struct FrameMarks {
     from: Sample,
     loud_to: Option<Sample>,
     above_db: f32,
     odds: [f32; HEADS],
-    barred: bool,
+    sure: Option<bool>,
 }
 
 /// A channel with noise, and the spans of speech in it; none in noise alone.
 struct Trial {
     kind: Kind,
     snr_db: f64,
-    told: Vec<Told>,
+    frames: Vec<FrameMarks>,
     truth: Vec<(Sample, Sample)>,
 }
 
 /// Returns the inputs that the running detector gives for a channel.
-fn sample_frames(pcm: &[i16]) -> Vec<Told> {
+fn sample_frames(pcm: &[i16]) -> Vec<FrameMarks> {
     let (mut vad, mut again) = (VoiceActivity::new(), ForegroundNet::new());
     let frame = |(n, frame)| {
         let from = (n * FRAME) as Sample;
@@ -70,20 +70,21 @@ fn sample_frames(pcm: &[i16]) -> Vec<Told> {
         again.inputs = vad.foreground_net.inputs;
         let blocks = [0, 1].map(|back| vad.blocks.ago(back));
         let loud_to = blocks.iter().find(|block| block.loud).map(|block| block.from + BLOCK as Sample);
-        let above_db = vad.louder_dbov.map_or(f32::MIN, |level_dbov| level_dbov - vad.floor.floor_dbov());
-        let barred = vad.tone_frames > 0 || above_db < -UNDER_DB;
-        Some(Told { from, loud_to, above_db, odds: again.judge(), barred })
+        let above_db = vad.louder_dbov.map_or(f32::MIN, |level_dbov| level_dbov - vad.noise_floor.floor_dbov());
+        let sure =
+            vad.is_surely_speech(again.inputs[INPUTS - 2] * foreground_net::SCORE, above_db, vad.tone_frames > 0);
+        Some(FrameMarks { from, loud_to, above_db, odds: again.judge(), sure })
     };
     pcm.as_chunks().0.iter().enumerate().filter_map(frame).collect()
 }
 
 /// Returns the spans that are found from these inputs, as [`spans`] joins them.
-fn find_spans(told: &[Told], marks: &'static Marks) -> Vec<(Sample, Sample)> {
+fn find_spans(frames: &[FrameMarks], marks: &'static Marks) -> Vec<(Sample, Sample)> {
     let (mut hindsight, mut speech, mut earliest) = (Lookback::new(marks), None, Sample::MIN);
     let mut edges = Vec::new();
-    for Told { from, loud_to, above_db, odds, barred } in told {
+    for FrameMarks { from, loud_to, above_db, odds, sure } in frames {
         let now = from + FRAME as Sample;
-        hindsight.push(*from, *loud_to, *above_db, odds, *barred);
+        hindsight.push(*from, *loud_to, *above_db, odds, *sure);
         if let Some(end) = speech {
             let end = hindsight.last().unwrap_or(end);
             speech = Some(end);
@@ -145,7 +146,7 @@ fn trials(kinds: &[(Vec<Voice>, usize)], draws: u64) -> Vec<Trial> {
                 crate::testing::level_for(&mut bed, snr_db, 8000);
                 let mixed = clean.pcm.iter().zip(bed.iter().cycle()).map(|(x, noise)| x.saturating_add(*noise));
                 let trial =
-                    |pcm: &[i16], truth| Trial { kind, snr_db, told: sample_frames(&through(pcm, codec)), truth };
+                    |pcm: &[i16], truth| Trial { kind, snr_db, frames: sample_frames(&through(pcm, codec)), truth };
                 trials.push(trial(&mixed.collect::<Vec<_>>(), truth.clone()));
                 trials.push(trial(&bed, Vec::new()));
             }
@@ -169,7 +170,7 @@ fn cost(trials: &[Trial], marks: &'static Marks, most: f64) -> f64 {
 /// Returns the cost of one trial: missed utterances, ends that are far off, and speech where nobody speaks. At 10 dB
 /// edges that are somewhat off count, and every error counts a little.
 fn cost_of(trial: &Trial, marks: &'static Marks) -> f64 {
-    let found = find_spans(&trial.told, marks);
+    let found = find_spans(&trial.frames, marks);
     if trial.truth.is_empty() {
         let spoken: Sample = found.iter().map(|span| span.1 - span.0).sum();
         let percent = 100.0 * spoken as f64 / (f64::from(BED_S) * 16_000.0);
@@ -205,7 +206,7 @@ fn tell(trials: &[Trial], marks: &'static Marks) {
     for (kind, snr_db) in WHERE.iter().flat_map(|(kind, snrs_db)| snrs_db.iter().map(move |snr_db| (*kind, *snr_db))) {
         let (mut errors, mut percents) = (Errors::default(), Vec::new());
         for trial in trials.iter().filter(|trial| (trial.kind, trial.snr_db) == (kind, snr_db)) {
-            let found = find_spans(&trial.told, marks);
+            let found = find_spans(&trial.frames, marks);
             if trial.truth.is_empty() {
                 let spoken: Sample = found.iter().map(|span| span.1 - span.0).sum();
                 percents.push((100 * spoken / (Sample::from(BED_S) * 16_000)).to_string());

@@ -232,3 +232,44 @@ fn speech_that_is_there_from_the_first_packet_is_found() {
         assert!(within(&late, 0.5) <= 10 && within(&late, 0.9) <= 50, "{codec:?}");
     }
 }
+
+/// Returns the speech as it sounds in a room: 150 reflections within half a second, ever weaker and ever denser.
+fn in_a_room(pcm: &[i16]) -> Vec<i16> {
+    let stream = &mut Seed(5).stream("room");
+    let reflections: Vec<(usize, f32)> = (0..150)
+        .map(|_| {
+            let after_s = 0.5 * stream.unit().sqrt() as f32;
+            let gain = 0.35 * 10f32.powf(-6.0 * after_s) * stream.normal() as f32;
+            ((after_s * 16_000.0) as usize, gain)
+        })
+        .collect();
+    let reflected =
+        |at: usize, (after, gain): &(usize, f32)| at.checked_sub(*after).map_or(0.0, |at| f32::from(pcm[at]) * gain);
+    (0..pcm.len())
+        .map(|at| (0.7 * (f32::from(pcm[at]) + reflections.iter().map(|one| reflected(at, one)).sum::<f32>())) as i16)
+        .collect()
+}
+
+#[test]
+fn somebody_who_speaks_at_length_is_not_taken_for_background() {
+    for voice in ["slt", "rms", "awb"] {
+        let mut pcm = vec![0; 16_000];
+        for text in SENTENCES.iter().cycle().take(12) {
+            let (said, sound) = say(text, voice);
+            pcm.extend(&said[sound]);
+            pcm.resize(pcm.len() + 3200, 0);
+        }
+        let end = pcm.len() - 3200;
+        pcm.resize(pcm.len().next_multiple_of(FRAME) + 16_000, 0);
+        for (name, pcm, least) in [("near", pcm.clone(), 92), ("in a room", in_a_room(&pcm), 88)] {
+            let mut bed = noise::generate(Kind::White, Seed(41), 8, &[]);
+            crate::testing::level_for(&mut bed, 26.0, 8000);
+            let mixed = pcm.iter().zip(bed.iter().cycle()).map(|(x, noise)| x.saturating_add(*noise));
+            let found = spans(&through(&mixed.collect::<Vec<_>>(), Codec::Pcmu));
+            let held: Sample = found.iter().map(|span| span.1.min(end as Sample) - span.0).sum();
+            let (percent, first) = (100 * held / (end as Sample - 16_000), (found[0].0 - 16_000) / PER_MS);
+            println!("{voice} {name}: {percent} % found in {} pieces, the onset {first} ms late", found.len());
+            assert!(percent >= least && first.abs() <= 60, "{voice} {name}: {percent} %, {first} ms");
+        }
+    }
+}

@@ -18,7 +18,7 @@ const FOLDER: &str = "RINGER_TRAINING";
 
 /// Returns that folder, if one is named.
 #[expect(clippy::disallowed_methods, reason = "only `make train` names it: no setting of the engine")]
-pub fn folder() -> Option<PathBuf> {
+pub(super) fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
@@ -65,8 +65,8 @@ const KINDS: [(Kind, usize); 11] = [
 const SHARES: [(&str, usize); 3] = [("flite", 35), ("espeak", 20), ("", 45)];
 
 /// One utterance of a talker, at -26 dBov, and the range of its sound.
-pub type Clipped = (Vec<i16>, Range<usize>);
-pub type Voice = Vec<Clipped>;
+pub(super) type Clipped = (Vec<i16>, Range<usize>);
+pub(super) type Voice = Vec<Clipped>;
 
 /// Returns the paths in a folder, in order.
 fn list_files(folder: &Path) -> Vec<PathBuf> {
@@ -94,12 +94,12 @@ fn voices_named(folder: &Path, name: &str) -> Vec<(String, Voice)> {
 }
 
 /// Returns the voices of a folder without their names.
-pub fn voices(folder: &Path, name: &str) -> Vec<Voice> {
+pub(super) fn voices(folder: &Path, name: &str) -> Vec<Voice> {
     voices_named(folder, name).into_iter().map(|voice| voice.1).collect()
 }
 
 /// Returns a stretch of a voice, without pauses between its clips.
-pub fn talk(voice: &Voice, stream: &mut Stream) -> Arc<[i16]> {
+pub(super) fn talk(voice: &Voice, stream: &mut Stream) -> Arc<[i16]> {
     let from = stream.index(voice.len());
     let sounds = voice.iter().cycle().skip(from).take(voice.len());
     sounds.flat_map(|(clip, sound)| clip[sound.clone()].iter().copied()).take(TALK).collect()
@@ -264,7 +264,7 @@ fn write(to: &Path, voices: &Voices, seeds: Range<u64>) {
             made.into_iter().map(|channel| channel.join().expect("it is made")).collect()
         });
         for row in channels.iter().flatten() {
-            file.write_all(&row.map(i16::to_le_bytes).concat()).expect("there is room");
+            file.write_all(&row.map(i16::to_le_bytes).concat()).expect("there is space");
         }
     }
 }

@@ -18,7 +18,7 @@ fn a_busy_registrar_says_when_it_is_asked_again() {
 
 #[test]
 fn a_refresh_that_fails_is_tried_again_before_the_end() {
-    // Refreshed after 540 s at the most; the last 60 s leave room for more than one attempt.
+    // Refreshed after 540 s at the most; the last 60 s leave space for more than one attempt.
     let mut stage = Stage::registering(grant);
     stage.run(1);
     stage.script = |_, _, _| Some((503, Vec::new()));

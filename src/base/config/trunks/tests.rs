@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, OrganizationLimits};
 
 fn settings_of(file: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
     let environment: BTreeMap<String, String> =
@@ -39,6 +39,7 @@ const FULL: &str = r#"
     [sip.trunks.bare]
     host = "192.0.2.7"
     [limits.organizations."desk.example"]
+    calls_at_once = 12
     allowed_prefixes = ["+"]
     denied_prefixes = ["+7"]
     max_calls = 3
@@ -72,6 +73,7 @@ fn trunks_and_limits_of_organizations_are_read() {
         max_cps: Some(0.5),
         max_minutes_per_day: Some(60),
     };
+    let limits = OrganizationLimits { dial: limits, calls_at_once: Some(12), ..OrganizationLimits::default() };
     assert_eq!(config.limits.organizations, BTreeMap::from([("desk.example".to_owned(), limits)]));
     let bare = &config.sip.trunks["bare"];
     assert_eq!((bare.uri("+1"), bare.proxy_uri(), bare.domain()), ("sip:+1@192.0.2.7".to_owned(), None, "192.0.2.7"));
@@ -109,9 +111,28 @@ fn the_environment_names_trunks_too() {
     assert_eq!(carrier.numbers, ["+15550001111", "+15550001112"]);
     let new = &config.sip.trunks["new_one"];
     assert_eq!((new.host.as_str(), &new.limits.denied_prefixes[..]), ("new.example", &["+1".to_owned()][..]));
-    assert_eq!(config.limits.organizations["default"].max_calls, Some(4));
+    assert_eq!(config.limits.organizations["default"].dial.max_calls, Some(4));
     let slip = "unknown environment variable RINGER_SIP_TRUNKS_NEW_ONE_HOSTT";
     assert!(config.warnings.iter().any(|warning| warning.starts_with(slip)), "{:?}", config.warnings);
+}
+
+/// A number is of the trunk that lists it, else of the one that has the longest beginning of it.
+#[test]
+fn a_number_has_one_carrier() {
+    let file = "[sip.trunks.a]\nhost = 'h'\nnumbers = ['+15550001111']\ncarries = ['+1', '+49 30']\n\
+                [sip.trunks.b]\nhost = 'h'\nnumbers = ['+493099999']\ncarries = ['+1555']";
+    let trunks = settings_of(file, &[]).expect("all are allowed").sip.trunks;
+    for (number, expect) in [
+        ("+15550001111", Some("a")),
+        ("+15550001112", Some("b")),
+        ("+14155550100", Some("a")),
+        ("+493012345", Some("a")),
+        ("+493099999", Some("b")),
+        ("+33123456789", None),
+    ] {
+        assert_eq!(carrier(&trunks, number).map(|(name, _)| name), expect, "{number}");
+    }
+    assert!(trunks["a"].lists("+15550001111") && !trunks["a"].lists("+14155550100"));
 }
 
 #[test]
@@ -147,6 +168,11 @@ fn what_is_wrong_is_named() {
         (trunk("max_cps = 0"), "sip.trunks.a.max_cps = 0 is not allowed"),
         (trunk("max_minutes_per_day = 1.5"), "sip.trunks.a.max_minutes_per_day = 1.5 is not allowed"),
         (trunk("numbers = ['5550001111']"), "sip.trunks.a.numbers: \"5550001111\" is not allowed: it must be a number"),
+        (trunk("carries = ['+']"), "sip.trunks.a.carries: \"+\" is not allowed: it must be the beginning of a number"),
+        (
+            trunk("carries = ['+1555']\n[sip.trunks.b]\nhost = 'h'\ncarries = ['+1 555']"),
+            "sip.trunks.b.carries: +1555 is in sip.trunks.a.carries already",
+        ),
         (trunk("allowed_prefixes = ['1']"), "sip.trunks.a.allowed_prefixes: \"1\" is not allowed"),
         (trunk("denied_prefixes = ['+0']"), "sip.trunks.a.denied_prefixes: \"+0\" is not allowed"),
         (

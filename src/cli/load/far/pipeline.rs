@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use ringer_media::clip::Clip;
 use ringer_media::codec::{Codec, Decoder, Encoder};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Counts, STRETCH};
+use super::{Counts, STRETCH, listen};
 use crate::agent::pipeline::{AnsweredCall, Offers, router};
 use crate::cli::fail;
 use crate::cli::out::Out;
@@ -41,13 +40,9 @@ struct Far {
 }
 
 /// Is the far side: prints its address, answers offers until standard input ends, prints its counts.
-pub async fn run() -> ExitCode {
-    let listener = match TcpListener::bind("127.0.0.1:0").await {
-        Ok(listener) => listener,
-        Err(error) => return fail(error),
-    };
-    let address = match listener.local_addr() {
-        Ok(address) => address,
+pub(crate) async fn run() -> ExitCode {
+    let (listener, address) = match listen().await {
+        Ok(bound) => bound,
         Err(error) => return fail(error),
     };
     let (tasks, out) = (Tasks::new(), Out::standard());
@@ -64,13 +59,14 @@ pub async fn run() -> ExitCode {
     tasks.spawn_until_stop("answer", answer_all(calls, far.clone(), tasks.clone()));
     let _ = tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await;
     tasks.stop().await;
-    let counts = Counts { sent: far.sent.load(Ordering::Relaxed), received: far.received.load(Ordering::Relaxed) };
+    let (sent, received) = (far.sent.load(Ordering::Relaxed), far.received.load(Ordering::Relaxed));
+    let counts = Counts { sent, received, ..Counts::default() };
     out.line(serde_json::json!(counts));
     out.verdict(true)
 }
 
 /// Returns 3 s of speech and 3 s of silence as payloads of 20 ms.
-pub fn packets() -> Vec<Vec<u8>> {
+pub(crate) fn packets() -> Vec<Vec<u8>> {
     let mut narrow = vec![0; STRETCH * Codec::Pcmu.samples_per_frame()];
     let speech: Vec<u8> = SPEECH.iter().copied().cycle().take(narrow.len()).collect();
     Decoder::new(Codec::Pcmu).decode(&speech, &mut narrow);
@@ -131,7 +127,7 @@ async fn wait_until_over(state: &mut watch::Receiver<PeerState>) {
 }
 
 /// Returns an RTP packet (RFC 3550 5.1) of this place in its stream.
-pub fn rtp(payload_type: u8, at: u32, source: u32, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn rtp(payload_type: u8, at: u32, source: u32, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x80, payload_type];
     packet.extend((at as u16).to_be_bytes());
     packet.extend(at.wrapping_mul(FRAME_TICKS).to_be_bytes());

@@ -42,7 +42,7 @@ struct Far {
 
 /// Is the far side in rooms of `server`: says that it is ready, joins every room whose name is a line of standard input
 /// until that ends, prints its counts.
-pub async fn run(flags: &RoomFlags, tls: &TlsFlags, server: &str) -> ExitCode {
+pub(crate) async fn run(flags: &RoomFlags, tls: &TlsFlags, server: &str) -> ExitCode {
     let tls = tls.settings();
     let (rooms, tls) = match tls.and_then(|tls| Ok((flags.rooms(server, &tls.roots)?, tls))) {
         Ok(ready) => ready,
@@ -59,7 +59,8 @@ pub async fn run(flags: &RoomFlags, tls: &TlsFlags, server: &str) -> ExitCode {
     out.line(format_args!("room:{server}"));
     join_all(&rooms, &far, &tasks).await;
     tasks.stop().await;
-    let counts = Counts { sent: far.sent.load(Ordering::Relaxed), received: far.received.load(Ordering::Relaxed) };
+    let (sent, received) = (far.sent.load(Ordering::Relaxed), far.received.load(Ordering::Relaxed));
+    let counts = Counts { sent, received, ..Counts::default() };
     out.line(serde_json::json!(counts));
     out.verdict(true)
 }

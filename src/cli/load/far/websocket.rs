@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_tungstenite::accept_async;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
-use super::{Counts, STRETCH};
+use super::{Counts, STRETCH, listen};
 use crate::cli::fail;
 use crate::cli::out::Out;
 use crate::provider::canned::SPEECH;
@@ -32,13 +32,9 @@ struct Far {
 }
 
 /// Is the far side: prints its address, takes connections until standard input ends, prints its counts.
-pub async fn run() -> ExitCode {
-    let listener = match TcpListener::bind("127.0.0.1:0").await {
-        Ok(listener) => listener,
-        Err(error) => return fail(error),
-    };
-    let address = match listener.local_addr() {
-        Ok(address) => address,
+pub(crate) async fn run() -> ExitCode {
+    let (listener, address) = match listen().await {
+        Ok(bound) => bound,
         Err(error) => return fail(error),
     };
     let far = Arc::new(Far { frames: frames(), sent: AtomicU64::new(0), received: AtomicU64::new(0) });
@@ -47,20 +43,26 @@ pub async fn run() -> ExitCode {
     tasks.spawn_until_stop("answer", answer_all(listener, far.clone(), tasks.clone()));
     let _ = tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await;
     tasks.stop().await;
-    let counts = Counts { sent: far.sent.load(Ordering::Relaxed), received: far.received.load(Ordering::Relaxed) };
+    let (sent, received) = (far.sent.load(Ordering::Relaxed), far.received.load(Ordering::Relaxed));
+    let counts = Counts { sent, received, ..Counts::default() };
     out.line(serde_json::json!(counts));
     out.verdict(true)
 }
 
-/// Returns 3 s of speech and 3 s of silence as frames of 20 ms at 16 kHz.
-fn frames() -> Vec<Bytes> {
+/// Returns 3 s of speech and 3 s of silence at 16 kHz.
+pub(super) fn speech_and_silence() -> Vec<i16> {
     let mut narrow = vec![0; STRETCH * NARROW_FRAME];
     let speech: Vec<u8> = SPEECH.iter().copied().cycle().take(narrow.len()).collect();
     Decoder::new(Codec::Pcmu).decode(&speech, &mut narrow);
     let mut pcm = Clip { rate_hz: 8000, pcm: narrow }.to_16k();
     pcm.resize(4 * STRETCH * NARROW_FRAME, 0);
+    pcm
+}
+
+/// Returns them as frames of 20 ms.
+fn frames() -> Vec<Bytes> {
     let bytes = |frame: &[i16]| pcm::to_bytes(frame).into();
-    pcm.chunks_exact(2 * NARROW_FRAME).map(bytes).collect()
+    speech_and_silence().chunks_exact(2 * NARROW_FRAME).map(bytes).collect()
 }
 
 async fn answer_all(listener: TcpListener, far: Arc<Far>, tasks: Tasks) {

@@ -28,7 +28,7 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    pub fn new(number: u16, agent: SocketAddr) -> Branch {
+    pub(crate) fn new(number: u16, agent: SocketAddr) -> Branch {
         let address = SocketAddr::new(agent.ip(), SIP_PORT + number);
         let seed = Seed::of(&format!("branch {number}")).0;
         let config =
@@ -47,30 +47,30 @@ impl Branch {
         }
     }
 
-    pub fn number(&self) -> u16 {
+    pub(crate) fn number(&self) -> u16 {
         self.number
     }
 
     /// Returns the time of what it does by itself.
-    pub fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         let timer = self.endpoint.next_timer().map(|at| Time(at.0));
         timer.into_iter().chain(self.tone.as_ref().map(|tone| tone.next)).min()
     }
 
     /// True once nothing is left to finish.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.endpoint.is_idle()
     }
 
     /// Takes a datagram if it is for this branch, or a request that a proxy sends to all of them.
-    pub fn receive(&mut self, now: Time, datagram: &Datagram, is_for_all: bool) {
+    pub(crate) fn receive(&mut self, now: Time, datagram: &Datagram, is_for_all: bool) {
         if is_for_all || datagram.to == self.address {
             self.endpoint.receive(sip_time(now), ringer_sip::Hop::udp(datagram.from), &datagram.bytes);
         }
     }
 
     /// Does what is due, and returns what it sends.
-    pub fn act(&mut self, now: Time) -> Vec<Datagram> {
+    pub(crate) fn act(&mut self, now: Time) -> Vec<Datagram> {
         self.endpoint.tick(sip_time(now));
         let mut sent = Vec::new();
         while let Some(output) = self.endpoint.poll() {
@@ -97,7 +97,7 @@ impl Branch {
     }
 
     /// Gives the call up: another side has it. Its tone goes on.
-    pub fn lose(&mut self, now: Time) {
+    pub(crate) fn lose(&mut self, now: Time) {
         let tone = self.tone.take();
         self.is_lost = true;
         if let Some(key) = self.key {

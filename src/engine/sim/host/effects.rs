@@ -63,7 +63,7 @@ impl Host {
                 }
                 self.schedule(at, Due::Final(hear, to));
             }
-            Effect::Identify { turn, text, told } => self.identify(now, id, (turn, &text, &told)),
+            Effect::Identify { turn, text, detected } => self.identify(now, id, (turn, &text, &detected)),
             Effect::Cancel(id) => {
                 self.open.remove(&id);
                 self.segments.remove(&id);
@@ -73,13 +73,13 @@ impl Host {
     }
 
     /// Speaks the other side's language from now on, once it is known to be another one.
-    fn identify(&mut self, now: Time, id: EffectId, (turn, text, told): (Sample, &str, &DetectedLanguage)) {
+    fn identify(&mut self, now: Time, id: EffectId, (turn, text, detected): (Sample, &str, &DetectedLanguage)) {
         let following = self.following.as_mut();
-        let Some(taken) = following.and_then(|it| it.hear(turn, text, told, &*self.synthesizer)) else { return };
+        let Some(taken) = following.and_then(|it| it.hear(turn, text, detected, &*self.synthesizer)) else { return };
         self.fluency.speak(&taken.language);
         self.mind.speak(&taken.language);
         self.voice = taken.voice.or(self.voice.take());
-        self.schedule(now, Due::Done(id, taken.told));
+        self.schedule(now, Due::Done(id, taken.effected));
     }
 
     fn think(&mut self, id: EffectId, thought: Thought, at: Time) {

@@ -54,7 +54,7 @@ struct Terms {
 }
 
 impl Scene {
-    pub fn new(actions: Vec<(Duration, Action)>, address: SocketAddr) -> Scene {
+    pub(crate) fn new(actions: Vec<(Duration, Action)>, address: SocketAddr) -> Scene {
         let mut branches: Vec<Branch> = Vec::new();
         for (_, action) in &actions {
             if let Action::Branch(number, _) = action
@@ -87,13 +87,13 @@ impl Scene {
     }
 
     /// True if the script answers the call that came in with `offer`.
-    pub fn takes_call(&mut self, offer: Option<String>) -> bool {
+    pub(crate) fn takes_call(&mut self, offer: Option<String>) -> bool {
         self.offer = offer;
         self.answers
     }
 
     /// Returns the time of the next line or packet; lines that answer an INVITE wait for it.
-    pub fn next(&self, is_called: bool) -> Option<Time> {
+    pub(crate) fn next(&self, is_called: bool) -> Option<Time> {
         let action = self.actions.front().filter(|(_, action)| is_called || !action.is_response());
         let branches = self.branches.iter().filter_map(Branch::next);
         let tone = self.tone.as_ref().map(|tone| tone.next);
@@ -107,7 +107,7 @@ impl Scene {
 
     /// Hands a datagram to the branches: their own, and what a proxy sends to every side. What is cancelled is given
     /// up.
-    pub fn fork(&mut self, arrived: &Arrived, is_to_agent: bool) {
+    pub(crate) fn fork(&mut self, arrived: &Arrived, is_to_agent: bool) {
         let is_invite = is_to_agent && arrived.datagram.bytes.starts_with(b"INVITE ") && !self.is_lost;
         let is_cancel = is_to_agent && arrived.datagram.bytes.starts_with(b"CANCEL ");
         for branch in &mut self.branches {
@@ -118,17 +118,17 @@ impl Scene {
         }
     }
 
-    pub fn stop_tone(&mut self) {
+    pub(crate) fn stop_tone(&mut self) {
         self.tone = None;
     }
 
     /// True if media that come to `port` are taken.
-    pub fn listens_at(&self, port: u16) -> bool {
+    pub(crate) fn listens_at(&self, port: u16) -> bool {
         self.ports.contains(&port)
     }
 
     /// True while the Call's own packets are not sent: the other side is on hold.
-    pub fn withholds(&self) -> bool {
+    pub(crate) fn withholds(&self) -> bool {
         self.terms.hold != Hold::Off
     }
 
@@ -138,17 +138,17 @@ impl Scene {
     }
 
     /// Forgets the change that was offered: it was never sent.
-    pub fn give_up_change(&mut self) {
+    pub(crate) fn give_up_change(&mut self) {
         self.offered = None;
     }
 
     /// Takes what both sides agreed on anew.
-    pub fn agree(&mut self, media: &Negotiated, is_own_change: bool) {
+    pub(crate) fn agree(&mut self, media: &Negotiated, is_own_change: bool) {
         self.is_own_change = is_own_change;
         self.is_steady = media.ptime_ms == 20 && media.direction.sends();
     }
 
-    pub fn note_sent(&mut self, now: Time, to: SocketAddr, packet: &[u8]) {
+    pub(crate) fn note_sent(&mut self, now: Time, to: SocketAddr, packet: &[u8]) {
         let payload_type = packet.get(1).map_or(0, |byte| byte & 0x7f);
         let payload_bytes = packet.len().saturating_sub(RTP_HEADER);
         self.sent_rtp.push(SentRtp { after_invite: now.since(START), to, payload_type, payload_bytes });

@@ -6,7 +6,7 @@ use crate::looking::find;
 
 impl Host {
     /// Sends the INVITE to `peer`.
-    pub fn dial(&mut self, now: Time, peer: SocketAddr) -> Result<(), String> {
+    pub(crate) fn dial(&mut self, now: Time, peer: SocketAddr) -> Result<(), String> {
         let target = format!("sip:agent@{peer}");
         let dial = self.destination.sip().cloned().unwrap_or_default();
         let called = if dial.target.is_empty() { &target } else { &dial.target };

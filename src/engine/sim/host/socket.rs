@@ -88,11 +88,11 @@ fn rings() -> (FrameRings, FrameExchange) {
 
 impl SocketEnd {
     /// Returns the end of a call with `destination`; `None` where that is no WebSocket.
-    pub fn of(destination: &Destination) -> Option<Box<SocketEnd>> {
+    pub(crate) fn of(destination: &Destination) -> Option<Box<SocketEnd>> {
         let dial = match destination {
             Destination::WebSocket(dial) => dial,
             Destination::Incoming(answering) => answering.websocket.as_ref()?,
-            Destination::Sip(_) | Destination::Pipeline(_) | Destination::Room(_) => return None,
+            _ => return None,
         };
         let (rings, frames) = rings();
         Some(Box::new(SocketEnd {
@@ -116,22 +116,22 @@ impl SocketEnd {
     }
 
     /// True while a connection waits to be accepted.
-    pub fn is_called(&self) -> bool {
+    pub(crate) fn is_called(&self) -> bool {
         self.knocking.is_some()
     }
 
     /// True once no connection is left.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.link == Link::Absent
     }
 
     /// Returns the time at which something happens by itself.
-    pub fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         [self.dial_at, self.until, self.next_tick].into_iter().flatten().min()
     }
 
     /// Hands a frame of the Call to the port's side: words of the script stand in its place.
-    pub fn send_frame(&mut self, now: Time, from: Sample, pcm: &[i16]) {
+    pub(crate) fn send_frame(&mut self, now: Time, from: Sample, pcm: &[i16]) {
         self.stage.at = from;
         let count = self.stage.speech.len().min(FRAME);
         if count == 0 {
@@ -146,22 +146,22 @@ impl SocketEnd {
     }
 
     /// Returns the frame that the script had this side say in this tick.
-    pub fn take_spoken(&mut self) -> Option<[i16; FRAME]> {
+    pub(crate) fn take_spoken(&mut self) -> Option<[i16; FRAME]> {
         self.stage.spoken.take()
     }
 
     /// Tells that an utterance of this side begins or is over.
-    pub fn tell_utterance(&mut self, at: Sample, begins: bool) {
+    pub(crate) fn tell_utterance(&mut self, at: Sample, begins: bool) {
         self.rings.tell_utterance(at, begins);
     }
 
     /// Drops frames that have not left yet.
-    pub fn clear_buffered(&mut self) {
+    pub(crate) fn clear_buffered(&mut self) {
         self.rings.clear();
     }
 
     /// Returns the other side's words with the times at which they are heard.
-    pub fn as_heard<'a>(&self, said: &'a [Said]) -> Cow<'a, [Said]> {
+    pub(crate) fn as_heard<'a>(&self, said: &'a [Said]) -> Cow<'a, [Said]> {
         let heard = |at: Time| {
             let place = self.lags.partition_point(|(from, _)| *from <= at).saturating_sub(1);
             at + self.lags.get(place).map(|(_, lag)| *lag).unwrap_or_default()
@@ -202,7 +202,7 @@ impl SocketEnd {
 
 impl Host {
     /// Opens a WebSocket to the agent.
-    pub fn dial_socket(&mut self, now: Time) {
+    pub(crate) fn dial_socket(&mut self, now: Time) {
         let Some(socket) = &mut self.socket else { return };
         let facts = socket.dial.facts(self.spec.seed, START, EPOCH_MS);
         let rules = socket.dial.settings.rules.clone();
@@ -212,7 +212,7 @@ impl Host {
     }
 
     /// Returns the parcels that were sent since the last time.
-    pub fn take_parcels(&mut self) -> Vec<Parcel> {
+    pub(crate) fn take_parcels(&mut self) -> Vec<Parcel> {
         self.socket.as_mut().map(|socket| std::mem::take(&mut socket.out)).unwrap_or_default()
     }
 
@@ -257,7 +257,7 @@ impl Host {
     }
 
     /// Takes a parcel that arrived at `at`.
-    pub fn receive_parcel(&mut self, at: Time, parcel: Parcel) {
+    pub(crate) fn receive_parcel(&mut self, at: Time, parcel: Parcel) {
         let Some(socket) = &mut self.socket else { return };
         if parcel.frame == Frame::Dial {
             socket.knocking = Some(parcel.connection);

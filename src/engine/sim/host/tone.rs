@@ -19,12 +19,12 @@ pub(super) struct Wave {
 
 impl Wave {
     /// Returns the tone of `hz`.
-    pub fn new(hz: f64) -> Wave {
+    pub(crate) fn new(hz: f64) -> Wave {
         Wave { hz, count: 0 }
     }
 
     /// Returns the next 20 ms.
-    pub fn next_frame(&mut self) -> Frame {
+    pub(crate) fn next_frame(&mut self) -> Frame {
         let mut pcm: Frame = [0; FRAME];
         for sample in &mut pcm {
             let turns = self.hz * self.count as f64 / f64::from(RATE_HZ);
@@ -44,12 +44,12 @@ pub(super) struct Tone {
 
 impl Tone {
     /// Returns the tone of `hz`, a source that is named by `source`.
-    pub fn new(media: MediaParams, source: &str, hz: f64, now: Time) -> Tone {
+    pub(crate) fn new(media: MediaParams, source: &str, hz: f64, now: Time) -> Tone {
         Tone { leg: RtpLeg::new(media, Seed::of(source), now), wave: Wave::new(hz), next: now }
     }
 
     /// Returns the packets of one tick.
-    pub fn play(&mut self) -> Vec<Vec<u8>> {
+    pub(crate) fn play(&mut self) -> Vec<Vec<u8>> {
         self.leg.send(self.next, &self.wave.next_frame());
         self.next = self.next + TICK;
         let mut packets = Vec::new();

@@ -7,7 +7,7 @@ use super::words::Words;
 use super::{codec, even_port};
 
 /// Most branches of a call.
-pub const MOST_BRANCHES: u16 = 8;
+pub(crate) const MOST_BRANCHES: u16 = 8;
 
 /// Action of a branch of the call.
 #[derive(Clone, Debug, PartialEq)]

@@ -124,7 +124,7 @@ impl Expectation {
     ///
     /// # Errors
     /// For a person: the word that is wrong or missing.
-    pub fn parse(line: usize, words: &mut Words) -> Result<Expectation, String> {
+    pub(crate) fn parse(line: usize, words: &mut Words) -> Result<Expectation, String> {
         let text = words.line().to_owned();
         let place = SIDES.iter().position(|side| words.take(side)).unwrap_or_default();
         Ok(Expectation { line, text, who: Who::at(place), what: Expected::parse(words)? })
@@ -134,7 +134,7 @@ impl Expectation {
     ///
     /// # Errors
     /// Says what is found instead.
-    pub fn check(&self, outcome: &Outcome) -> Result<(), String> {
+    pub(crate) fn check(&self, outcome: &Outcome) -> Result<(), String> {
         let side = self.who.side(outcome)?;
         match &self.what {
             Expected::Event { name, data, range, count } => event(side, name, data, *range, *count),

@@ -13,7 +13,7 @@ const MOST_MS: f64 = 120_000.0;
 
 /// Action of the agent on the connection.
 #[derive(Clone, Debug, PartialEq)]
-pub enum SocketAction {
+pub(crate) enum SocketAction {
     /// A text message is sent, this number of times.
     Send(String, u16),
     /// A binary message of zero bytes is sent: its length, and the number of times.

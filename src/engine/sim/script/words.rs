@@ -16,7 +16,7 @@ impl Words {
     ///
     /// # Errors
     /// A quotation mark that is not closed.
-    pub fn of(line: &str) -> Result<Words, String> {
+    pub(crate) fn of(line: &str) -> Result<Words, String> {
         let mut left = VecDeque::new();
         let mut rest = line.trim_start();
         while !rest.is_empty() && !rest.starts_with('#') {
@@ -32,21 +32,21 @@ impl Words {
     }
 
     /// Returns the whole line.
-    pub fn line(&self) -> &str {
+    pub(crate) fn line(&self) -> &str {
         &self.line
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.left.is_empty()
     }
 
     /// True if the next word begins like a number.
-    pub fn is_number(&self) -> bool {
+    pub(crate) fn is_number(&self) -> bool {
         self.left.front().is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()))
     }
 
     /// True if the next word is `word`, which is then taken.
-    pub fn take(&mut self, word: &str) -> bool {
+    pub(crate) fn take(&mut self, word: &str) -> bool {
         self.left.pop_front_if(|next| next == word).is_some()
     }
 
@@ -54,7 +54,7 @@ impl Words {
     ///
     /// # Errors
     /// Another word, or none.
-    pub fn keyword(&mut self, word: &str) -> Result<(), String> {
+    pub(crate) fn keyword(&mut self, word: &str) -> Result<(), String> {
         match self.left.pop_front() {
             Some(next) if next == word => Ok(()),
             Some(next) => Err(format!("{next:?} is where {word} should be")),
@@ -66,7 +66,7 @@ impl Words {
     ///
     /// # Errors
     /// The word is missing.
-    pub fn text(&mut self, what: &str) -> Result<String, String> {
+    pub(crate) fn text(&mut self, what: &str) -> Result<String, String> {
         self.left.pop_front().ok_or_else(|| format!("{what} is missing"))
     }
 
@@ -74,7 +74,7 @@ impl Words {
     ///
     /// # Errors
     /// Another word, or none.
-    pub fn one_of(&mut self, what: &str, choices: &[&str]) -> Result<usize, String> {
+    pub(crate) fn one_of(&mut self, what: &str, choices: &[&str]) -> Result<usize, String> {
         let word = self.text(what)?;
         let place = choices.iter().position(|choice| *choice == word);
         place.ok_or_else(|| format!("{word:?} is not {what}: it must be one of {}", choices.join(", ")))
@@ -84,7 +84,7 @@ impl Words {
     ///
     /// # Errors
     /// A word that is none from `least` to `most`, or no word.
-    pub fn number(&mut self, what: &str, least: f64, most: f64) -> Result<f64, String> {
+    pub(crate) fn number(&mut self, what: &str, least: f64, most: f64) -> Result<f64, String> {
         let word = self.text(what)?;
         let number = word.parse().ok().filter(|number: &f64| (least..=most).contains(number));
         number.ok_or_else(|| format!("{word:?} is not {what}: it must be a number from {least} to {most}"))
@@ -94,7 +94,7 @@ impl Words {
     ///
     /// # Errors
     /// A word that is none from `least` to `most`, or no word.
-    pub fn whole(&mut self, what: &str, least: u16, most: u16) -> Result<u16, String> {
+    pub(crate) fn whole(&mut self, what: &str, least: u16, most: u16) -> Result<u16, String> {
         let word = self.text(what)?;
         let number = word.parse().ok().filter(|number| (least..=most).contains(number));
         number.ok_or_else(|| format!("{word:?} is not {what}: it must be a whole number from {least} to {most}"))
@@ -104,7 +104,7 @@ impl Words {
     ///
     /// # Errors
     /// A word that is none from 0 to 600, or no word.
-    pub fn seconds(&mut self, what: &str) -> Result<Duration, String> {
+    pub(crate) fn seconds(&mut self, what: &str) -> Result<Duration, String> {
         Ok(Duration::from_secs_f64(self.number(what, 0.0, LATEST_S)?))
     }
 
@@ -112,7 +112,7 @@ impl Words {
     ///
     /// # Errors
     /// The next word that is left.
-    pub fn end(&mut self) -> Result<(), String> {
+    pub(crate) fn end(&mut self) -> Result<(), String> {
         self.left.pop_front().map_or(Ok(()), |word| Err(format!("{word:?} is not expected here")))
     }
 }

@@ -134,9 +134,9 @@ async fn runs_that_answered_count() {
         let (result, model) = judge_replies(&fields, replies).await;
         assert_eq!((outcome_of(&result).as_str(), model.requests().len()), (expect, asked), "{fields}");
         if result.status == CustomStatus::Evaluated {
-            let told = result.reason.clone().unwrap_or_default();
+            let found = result.reason.clone().unwrap_or_default();
             let wanted = note.clone().unwrap_or_default();
-            assert!(told.starts_with(&wanted) && told.is_empty() == wanted.is_empty(), "{fields}: {told}");
+            assert!(found.starts_with(&wanted) && found.is_empty() == wanted.is_empty(), "{fields}: {found}");
         }
     }
 }

@@ -211,7 +211,8 @@ async fn another_synthesizer_speaks_instead_and_that_is_told() {
     let (out, mut parts) = mpsc::channel(16);
     let result = pair.synthesize("Hello there.", &voice, out).await;
     assert_eq!(result, Ok(()));
-    let told = Failure { code: "synthesizer_failed", message: "the synthesizer sent JSON instead of sound".to_owned() };
-    assert_eq!(parts.recv().await, Some(Spoken::Fallback(told)));
+    let failure =
+        Failure { code: "synthesizer_failed", message: "the synthesizer sent JSON instead of sound".to_owned() };
+    assert_eq!(parts.recv().await, Some(Spoken::Fallback(failure)));
     assert!(matches!(parts.recv().await, Some(Spoken::Audio(pcm)) if pcm.len() > 8000));
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{SinkExt, StreamExt};
+use parking_lot::Mutex;
 use ringer_media::level::{active_level_dbov, gain};
 use ringer_media::resample::resample_whole;
 use ringer_media::seed::Seed;
@@ -58,6 +59,64 @@ async fn wishes_pick_the_servers_voice_and_a_substitution_is_told() {
     check("fr", None, Some("male"), "remote:plain", true);
     let custom = VoiceWanted { custom_voice_id: Some("own".into()), ..voice_wanted("de", None, None) };
     assert_eq!(speech.voice(&custom).expect("it is passed on").id, "remote:own");
+}
+
+/// A server that has some voices is asked for one that a caller names, once where it has it.
+#[tokio::test]
+async fn a_named_voice_is_looked_for_before_a_call() {
+    for form in [Form::Http, Form::WebSocket] {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let notes = asked.clone();
+        let server = Server::start(move |mut socket| {
+            let notes = notes.clone();
+            async move {
+                let order = match form {
+                    Form::Http => request(&mut socket).await.1,
+                    Form::WebSocket => return answer_ws(socket, &notes).await,
+                };
+                let order: Value = serde_json::from_slice(&order).expect("it is JSON");
+                let status = note_voice(&order, &notes);
+                head(&mut socket, status, "audio/pcm").await;
+                chunk(&mut socket, b"").await;
+            }
+        })
+        .await;
+        let speech = synthesizer(form, &server, PATIENCE);
+        let check = async |id: &str| {
+            let wanted = VoiceWanted { custom_voice_id: Some(id.into()), ..voice_wanted("de", None, None) };
+            let voice = speech.voice(&wanted).expect("it is passed on");
+            speech.check(&voice).await.map_err(|failure| failure.code)
+        };
+        assert_eq!(check("own").await, Ok(()), "{form:?}");
+        assert_eq!(check("own").await, Ok(()), "{form:?}");
+        assert_eq!(check("nobody").await, Err("unknown_voice"), "{form:?}");
+        if form == Form::Http {
+            assert_eq!(check("busy").await, Ok(()), "who is busy says nothing of the voice");
+        }
+        assert_eq!(speech.status(), Status::Ok, "a caller's mistake is no fault of the server");
+        assert_eq!(asked.lock()[..2], ["own", "nobody"], "{form:?}");
+    }
+}
+
+/// Notes the voice of an order, and returns the status of its answer.
+fn note_voice(order: &Value, notes: &Mutex<Vec<String>>) -> u16 {
+    let voice = order["voice"].as_str().unwrap_or_default();
+    notes.lock().push(voice.to_owned());
+    match voice {
+        "own" => 200,
+        "busy" => 429,
+        _ => 404,
+    }
+}
+
+async fn answer_ws(socket: TcpStream, notes: &Mutex<Vec<String>>) {
+    let mut stream = accept(socket).await;
+    let order = stream.next().await.expect("it asks").expect("it is whole").into_text().expect("it is text");
+    let order = serde_json::from_str(&order).expect("it is JSON");
+    match note_voice(&order, notes) {
+        200 => drop(stream.send(Message::binary(vec![0; 960])).await),
+        _ => tell(&mut stream, json!({"type": "error"})).await,
+    }
 }
 
 fn is_woman() -> bool {
@@ -246,15 +305,15 @@ async fn the_level_moves_a_decibel_a_second_and_the_next_text_has_it() {
 
 /// Returns a server that says `natural_wpm` at speed 1, and the speeds that it is asked for.
 async fn paced_server(natural_wpm: f64) -> (Server, mpsc::Receiver<f64>) {
-    let (told, asked) = mpsc::channel(1);
+    let (sender_of_requests, asked) = mpsc::channel(1);
     let server = Server::start(move |mut socket| {
-        let told = told.clone();
+        let sender = sender_of_requests.clone();
         async move {
             let (_, body) = request(&mut socket).await;
             let body: Value = serde_json::from_slice(&body).expect("it is JSON");
             let speed = body["speed"].as_f64().expect("it is a number");
             let words = body["input"].as_str().expect("it is a text").split_whitespace().count();
-            let _ = told.send(speed).await;
+            let _ = sender.send(speed).await;
             let samples = words as f64 * 60.0 / (natural_wpm * speed) * 24_000.0;
             head(&mut socket, 200, "audio/pcm").await;
             chunk(&mut socket, &pcm::to_bytes(&tone(500.0, 24_000.0, samples as usize))).await;

@@ -136,10 +136,10 @@ async fn check_calls(calls: Vec<(Voice, &[&str])>) {
         let words: usize = texts.iter().map(|text| text.split_whitespace().count()).sum();
         assert!(words >= 50, "{words} words");
         let wpm = words as f32 * 60.0 / seconds(&speech, texts, &voice).await;
-        let told = format!("{}: {wpm:.1} words per minute, {} asked", voice.id, voice.rate_wpm);
-        println!("{told}");
+        let line = format!("{}: {wpm:.1} words per minute, {} asked", voice.id, voice.rate_wpm);
+        println!("{line}");
         if (wpm / voice.rate_wpm - 1.0).abs() >= TOLERANCE {
-            wrong.push(told);
+            wrong.push(line);
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

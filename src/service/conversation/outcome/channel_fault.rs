@@ -1,10 +1,10 @@
 //! Error codes of failures of calls to voice pipelines and media rooms. Pure.
 
 use ringer_model::error_code::{ErrorCode, Platform, PlatformFault};
-use ringer_transport::fault::FaultKind;
+use ringer_transport::fault::{AdapterFault, FaultKind};
 
 /// Returns the error code of a result whose call failed so.
-pub fn code_of(kind: FaultKind) -> ErrorCode {
+pub(crate) fn code_of(kind: FaultKind) -> ErrorCode {
     use PlatformFault::{AgentError, AuthFailed, BridgeConnectFailed, SessionSetupFailed};
     match kind {
         FaultKind::RoomAuth => ErrorCode::Platform(Platform::P1, AuthFailed),
@@ -18,6 +18,7 @@ pub fn code_of(kind: FaultKind) -> ErrorCode {
         FaultKind::PipelineConnect => ErrorCode::P2ConnectionFailed,
         FaultKind::PipelineAgent => ErrorCode::Platform(Platform::P2, AgentError),
         FaultKind::PipelineRoom => ErrorCode::ConnectionNotSupported,
+        FaultKind::Events => ErrorCode::Platform(Platform::P2, PlatformFault::MonitoringError),
         FaultKind::Busy => ErrorCode::CustomerConcurrencyLimit,
         FaultKind::OwnBeforeCall => ErrorCode::BridgePreStartFailed,
         FaultKind::OwnInCall => ErrorCode::InternalError,
@@ -26,7 +27,26 @@ pub fn code_of(kind: FaultKind) -> ErrorCode {
 
 /// Returns the error code of a kind that an end of a call names; an unknown name is a fault of this side.
 pub(super) fn code_named(name: &str) -> ErrorCode {
+    if let Some((platform, fault)) = AdapterFault::parse(name)
+        && let Some(platform) = Platform::parse(platform)
+    {
+        return code_of_adapter(platform, fault);
+    }
     FaultKind::parse(name).map_or(ErrorCode::InternalError, code_of)
+}
+
+fn code_of_adapter(platform: Platform, fault: AdapterFault) -> ErrorCode {
+    let fault = match fault {
+        // The agent has not hung up, and its platform has not failed.
+        AdapterFault::Limit => return ErrorCode::BridgeDisconnected,
+        AdapterFault::Events => PlatformFault::MonitoringError,
+        AdapterFault::Auth => PlatformFault::AuthFailed,
+        AdapterFault::Setup => PlatformFault::SessionSetupFailed,
+        AdapterFault::Connect => PlatformFault::BridgeConnectFailed,
+        AdapterFault::Start => PlatformFault::AgentStartFailed,
+        AdapterFault::Agent => PlatformFault::AgentError,
+    };
+    ErrorCode::Platform(platform, fault)
 }
 
 #[cfg(test)]
@@ -47,6 +67,7 @@ mod tests {
             "P2_CONNECTION_FAILED",
             "P2_AGENT_ERROR",
             "CONNECTION_NOT_SUPPORTED",
+            "P2_MONITORING_ERROR",
             "CUSTOMER_CONCURRENCY_LIMIT",
             "BRIDGE_PRE_START_FAILED",
             "INTERNAL_ERROR",
@@ -56,6 +77,17 @@ mod tests {
             assert_eq!(code_named(kind.as_str()).as_str(), code, "{kind:?}");
             assert_eq!(ErrorCode::from(code), code_of(*kind), "{code}");
         }
-        assert_eq!(code_named("else"), ErrorCode::InternalError);
+        for (name, code) in [
+            ("P4 auth", "P4_AUTH_FAILED"),
+            ("P3 setup", "P3_SESSION_SETUP_FAILED"),
+            ("P10 connect", "P10_BRIDGE_CONNECT_FAILED"),
+            ("P9 start", "P9_AGENT_START_FAILED"),
+            ("P5 agent", "P5_AGENT_ERROR"),
+            ("P6 events", "P6_MONITORING_ERROR"),
+            ("P7 limit", "BRIDGE_DISCONNECTED"),
+        ] {
+            assert_eq!(code_named(name).as_str(), code);
+        }
+        assert_eq!((code_named("else"), code_named("PX auth")), (ErrorCode::InternalError, ErrorCode::InternalError));
     }
 }

@@ -9,7 +9,7 @@ use super::channel_fault::code_named;
 
 /// Outcome of a call, as its result states it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// Error of the call; `None` for a good ending.
     pub error: Option<(ErrorCode, String)>,
     /// Side that ended the conversation, if either did.
@@ -29,12 +29,12 @@ impl Verdict {
 }
 
 /// Reads an ending; `stopping`: the engine is being stopped.
-pub fn verdict(ending: &Ending, stopping: bool) -> Verdict {
+pub(crate) fn verdict(ending: &Ending, stopping: bool) -> Verdict {
     if ending.connected { after_answer(ending) } else { before_answer(ending, stopping) }
 }
 
 /// Returns error and ending side of a written conversation.
-pub fn verdict_of_dialogue(end: &DialogueEnd) -> (Option<(ErrorCode, String)>, Option<EndedBy>) {
+pub(crate) fn verdict_of_dialogue(end: &DialogueEnd) -> (Option<(ErrorCode, String)>, Option<EndedBy>) {
     match end.reason {
         EndReason::AgentHangup if !end.other_spoke => {
             let text = "The agent ended the conversation before it wrote anything";
@@ -301,9 +301,13 @@ mod tests {
             let detail = EndDetail::WebSocket { status, close_code };
             let remote = RemoteEnd { kind, detail, text: "1011 why".to_owned() };
             let ending = Ending { other_spoke: spoke, ..ending(reason, connected, Some(remote)) };
-            let told = verdict(&ending, false);
-            assert_eq!(told.error.as_ref().map(|(code, _)| code.clone()), expect, "{kind:?} {status:?} {close_code:?}");
-            let text = told.error.map(|(_, text)| text).unwrap_or_default();
+            let found = verdict(&ending, false);
+            assert_eq!(
+                found.error.as_ref().map(|(code, _)| code.clone()),
+                expect,
+                "{kind:?} {status:?} {close_code:?}"
+            );
+            let text = found.error.map(|(_, text)| text).unwrap_or_default();
             assert!(text.is_empty() || !connected || kind == Bye || text.contains("1011 why"), "{text}");
         };
         let before = |kind, status, expect| check(kind, status, None, false, false, Some(expect));
@@ -325,10 +329,11 @@ mod tests {
     fn ends_of_pipelines() {
         let check = |kind, fault_kind: FaultKind, connected| {
             let reason = if connected { EndReason::ConnectionLost } else { EndReason::DialFailed };
-            let detail = EndDetail::Pipeline { code: fault_kind.as_str().to_owned() };
+            let detail = EndDetail::Pipeline { kind: fault_kind.as_str().to_owned() };
             let remote = RemoteEnd { kind, detail, text: "offer to the pipeline: why".to_owned() };
-            let (told, text) = verdict(&ending(reason, connected, Some(remote)), false).error.expect("no good end");
-            assert_eq!(told, code_of(fault_kind));
+            let (error_code, text) =
+                verdict(&ending(reason, connected, Some(remote)), false).error.expect("no good end");
+            assert_eq!(error_code, code_of(fault_kind));
             assert!(text.contains("why"), "{text}");
         };
         for kind in FaultKind::ALL {
@@ -346,9 +351,9 @@ mod tests {
             [(RemoteKind::NoKeys, ErrorCode::SipDialFailed), (RemoteKind::KeysLost, ErrorCode::BridgeDisconnected)]
         {
             let remote = RemoteEnd { kind, text: why.into(), ..RemoteEnd::default() };
-            let told = verdict(&ending(EndReason::DialFailed, true, Some(remote)), false);
-            assert_eq!(told.error, Some((code, format!("The media could not be encrypted: {why}"))));
-            assert_eq!(told.by, None);
+            let found = verdict(&ending(EndReason::DialFailed, true, Some(remote)), false);
+            assert_eq!(found.error, Some((code, format!("The media could not be encrypted: {why}"))));
+            assert_eq!(found.by, None);
         }
     }
 
@@ -399,8 +404,8 @@ mod tests {
         assert!(codes.contains("SYNTHESIZER_FAILED"), "{codes:?}");
         for code in codes {
             let fault = Fault { code: code.clone().leak(), why: String::new() };
-            let (told, _) = super::fault(Some(&fault)).error.expect("a fault is no good ending");
-            assert_eq!(told.as_str(), code, "it is told by its own code");
+            let (error_code, _) = super::fault(Some(&fault)).error.expect("a fault is no good ending");
+            assert_eq!(error_code.as_str(), code, "it is told by its own code");
         }
     }
 

@@ -156,8 +156,8 @@ mod tests {
                 Some(EchoQuality { delay_ms: 240.0, erl_db: 18.1 }),
             ),
         ] {
-            let told = quality(&ending(16_000, echo(given)), bytes).expect("it was connected");
-            assert_eq!((told.echo, told.trusted, told.untrusted_reason), (expect, true, None));
+            let measured = quality(&ending(16_000, echo(given)), bytes).expect("it was connected");
+            assert_eq!((measured.echo, measured.trusted, measured.untrusted_reason), (expect, true, None));
         }
         let never = Ending { connected: false, ..ending(0, echo(None)) };
         assert_eq!(quality(&never, bytes), None);
@@ -174,11 +174,11 @@ mod tests {
             unprotected: 6,
             ..Quality::default()
         };
-        let told = json!(quality(&ending(16_000, unheard), None).expect("it was connected"));
+        let figures = json!(quality(&ending(16_000, unheard), None).expect("it was connected"));
         let names =
             ["unknown_payload_type", "wrong_length", "foreign_source", "foreign_address", "malformed", "unprotected"];
         for (count, name) in (1..).zip(names) {
-            assert_eq!(told[format!("{name}_packets")], json!(count), "{told}");
+            assert_eq!(figures[format!("{name}_packets")], json!(count), "{figures}");
         }
         // A result that was kept before these were counted can still be read.
         let kept =
@@ -192,11 +192,11 @@ mod tests {
         use ringer_media::connection::Measured;
 
         let sent = Measured { loss_pct: 15.11114, mean_burst: 6.0, jitter_ms: 104.9996 };
-        let told = impairment(Impairment { sent, received: Measured::default() });
+        let notes = impairment(Impairment { sent, received: Measured::default() });
         let expect = json!({
             "sent_loss_pct": 15.111, "sent_mean_burst": 6.0, "sent_jitter_ms": 105.0,
             "received_loss_pct": 0.0, "received_mean_burst": 0.0, "received_jitter_ms": 0.0,
         });
-        assert_eq!(told, expect);
+        assert_eq!(notes, expect);
     }
 }

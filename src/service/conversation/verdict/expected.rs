@@ -20,10 +20,10 @@ pub(super) fn by_expectation(doc: &ResultDoc, status: &ExpectationStatus, word: 
     let expectations = doc.body.expectations.iter().filter(|one| one.status == *status).map(of_expectation);
     let all: Vec<(Option<i64>, String)> = steps.chain(expectations).collect();
     let first_ms = all.first()?.0;
-    let mut told: Vec<&str> = all.iter().take(REASONS_MAX).map(|(_, reason)| reason.as_str()).collect();
+    let mut reasons: Vec<&str> = all.iter().take(REASONS_MAX).map(|(_, reason)| reason.as_str()).collect();
     let left = format!("and {} more", all.len().saturating_sub(REASONS_MAX));
-    told.extend((all.len() > REASONS_MAX).then_some(&*left));
-    Some(CallVerdict { at_ms: first_ms, ..CallVerdict::of(word, EXPECTATION, told.join("; ")) })
+    reasons.extend((all.len() > REASONS_MAX).then_some(&*left));
+    Some(CallVerdict { at_ms: first_ms, ..CallVerdict::of(word, EXPECTATION, reasons.join("; ")) })
 }
 
 /// Reason of an expectation for which none is told.

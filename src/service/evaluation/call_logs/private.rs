@@ -18,6 +18,7 @@ use tokio::fs;
 use uuid::Uuid;
 
 use super::{CallLogDoc, LogEvaluated};
+use crate::NotDone;
 use crate::conversation::artifacts::{CALL_RECORDING, RECOGNIZED};
 use crate::conversation::privacy::{CALLED, JUDGED, NOTED, redact_metrics, through};
 use crate::evaluation::Evaluations;
@@ -64,8 +65,14 @@ impl Evaluations {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::internal(error)),
             _ => {}
         }
-        let silenced = if is_heard { write_silenced(&path, two_sides, spans).await? } else { Err(UNWRITTEN) };
-        let Err(why) = silenced else { return Ok(None) };
+        let why = if is_heard {
+            match write_silenced(&path, two_sides, spans).await {
+                Ok(()) => return Ok(None),
+                Err(why) => why.reason()?,
+            }
+        } else {
+            UNWRITTEN
+        };
         let was_there = fs::try_exists(&path).await.map_err(Error::internal)?;
         self.settings.remove_call_files(call_id).await;
         Ok(was_there.then_some(why))
@@ -81,16 +88,21 @@ pub(crate) async fn redactor_of(db: &mut Session, agent_id: i64) -> Result<Optio
 /// Takes what is private out of the record of a call.
 pub(crate) fn redact_call(doc: &mut CallLogDoc, redactor: &Redactor) -> Result<()> {
     through(&mut doc.call.transcript, redactor, &["utterance"])?;
+    through(&mut doc.recognized, redactor, &["text"])?;
+    // A number that was said in pieces is not found in single words.
+    doc.recognized.iter_mut().flatten().for_each(|speech| speech.words.clear());
     through(&mut doc.call.tool_calls, redactor, CALLED)?;
     through(&mut doc.call.events, redactor, NOTED)?;
     redact_metrics(&mut doc.metrics, redactor);
     through(&mut doc.evaluations, redactor, JUDGED)
 }
 
-/// Writes a recording anew without the sound of some stretches (milliseconds). The inner error says why it cannot be
-/// kept.
-async fn write_silenced(path: &Path, two_sides: bool, spans: Vec<Range<i64>>) -> Result<Result<(), &'static str>> {
-    let Ok(bytes) = fs::read(path).await else { return Ok(Err(UNWRITTEN)) };
+/// Writes a recording anew without the sound of some stretches (milliseconds).
+///
+/// # Errors
+/// The reason why it cannot be kept, or a fault of the machine.
+async fn write_silenced(path: &Path, two_sides: bool, spans: Vec<Range<i64>>) -> Result<(), NotDone<&'static str>> {
+    let Ok(bytes) = fs::read(path).await else { return Err(NotDone::Reason(UNWRITTEN)) };
     let written = tokio::task::spawn_blocking(move || {
         let mut sides = audio::decode_call(bytes, two_sides).map_err(|_| UNWRITTEN)?.sides;
         for side in &mut sides {
@@ -98,14 +110,11 @@ async fn write_silenced(path: &Path, two_sides: bool, spans: Vec<Range<i64>>) ->
         }
         Ok(wav(&sides))
     });
-    let written = match written.await.map_err(Error::internal)? {
-        Ok(written) => written,
-        Err(why) => return Ok(Err(why)),
-    };
+    let written = written.await.map_err(Error::internal)?.map_err(NotDone::Reason)?;
     let unfinished = path.with_extension("part");
     fs::write(&unfinished, written).await.map_err(Error::internal)?;
     fs::rename(&unfinished, path).await.map_err(Error::internal)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Silences the spans; `None` if one of them has nothing in it.

@@ -3,25 +3,28 @@
 use ringer_base::error::Result;
 use ringer_model::Object;
 use ringer_model::digital_human::{ExpectedToolCall, TranscriptLine};
-use ringer_model::test_scenario::{CallAllocation, ScenariosAsked, TranscriptWanted};
+use ringer_model::test_scenario::{CallAllocation, CustomerPersona, ScenariosAsked, TranscriptWanted};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::library::human_rules::transcripts::{customer_lines, transcript_lines};
+
+/// Category of scenarios that are made for a kind of customers.
+const CUSTOMER_PERSONAS: &str = "customerPersonas";
 
 /// Scenarios of one request.
 const MAX_SCENARIOS: usize = 100;
 
 /// Scenarios of one kind: what is known of them beforehand is not left to the model.
 #[derive(Default)]
-pub struct Item {
+pub(crate) struct Item {
     pub category: String,
     pub count: usize,
     pub goal: Option<String>,
     /// The stored scenario that the goal is the id of, if there is one.
     pub workflow: Option<Uuid>,
     pub instructions: Option<String>,
-    pub persona: Option<String>,
+    pub persona: Option<CustomerPersona>,
     pub intent: Option<String>,
     pub success_criteria: Option<String>,
     pub description: Option<String>,
@@ -32,18 +35,26 @@ pub struct Item {
 
 impl Item {
     /// Returns the scenario as JSON for the language model's prompt.
-    pub fn material(&self) -> Value {
+    pub(crate) fn material(&self) -> Value {
         let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let persona = self.persona.as_ref().map(|persona| match persona.id {
+            Some(_) => json!({ "name": persona.name, "description": persona.description, "goal": persona.goal }),
+            None => json!(persona.name),
+        });
         json!({
-            "category": self.category, "goal": self.goal, "instructions": self.instructions, "persona": self.persona,
+            "category": self.category, "goal": self.goal, "instructions": self.instructions, "persona": persona,
             "intent": self.intent, "success_criteria": self.success_criteria, "transcript": self.transcript,
             "tools_that_the_agent_should_call": tools,
         })
     }
 }
 
-/// Returns the items, at most 100 scenarios in all, and the warning when there would have been more.
-pub fn list_items(asked: &ScenariosAsked) -> Result<(Vec<Item>, Option<String>)> {
+/// Returns the items, at most 100 scenarios in all, and the warning when there would have been more. `stored`: personas
+/// that the request names by their ids, each with its number.
+pub(crate) fn list_items(
+    asked: &ScenariosAsked,
+    stored: Vec<(CustomerPersona, i64)>,
+) -> Result<(Vec<Item>, Option<String>)> {
     let mut items: Vec<Item> = Vec::new();
     for request in &asked.scenarios {
         items.push(Item {
@@ -55,6 +66,13 @@ pub fn list_items(asked: &ScenariosAsked) -> Result<(Vec<Item>, Option<String>)>
         });
     }
     add_allocation(&asked.call_allocation, &mut items);
+    items.extend(stored.into_iter().map(|(persona, count)| Item {
+        category: CUSTOMER_PERSONAS.into(),
+        count: usize::try_from(count).unwrap_or(0),
+        goal: persona.goal.clone().filter(|goal| !goal.trim().is_empty()),
+        persona: Some(persona),
+        ..Item::default()
+    }));
     let mut left = MAX_SCENARIOS;
     let mut cut = false;
     for item in &mut items {
@@ -70,14 +88,14 @@ fn add_allocation(allocation: &CallAllocation, items: &mut Vec<Item>) {
     let maps: [(&str, &Object); 5] = [
         ("goalAdherence", &allocation.goal_adherence),
         ("systemIntegrity", &allocation.system_integrity),
-        ("customerPersonas", &allocation.customer_personas),
+        (CUSTOMER_PERSONAS, &allocation.customer_personas),
         ("workflowAdherence", &allocation.workflow_adherence),
         ("workflowAdherenceV2", &allocation.workflow_adherence_v2),
     ];
     for (category, map) in maps {
         for (key, count) in map {
             let (persona, goal) = match category {
-                "customerPersonas" => (Some(key.clone()), None),
+                CUSTOMER_PERSONAS => (Some(persona_of(key)), None),
                 _ => (None, Some(key.clone())),
             };
             let workflow = category.starts_with("workflow").then(|| Uuid::parse_str(key).ok()).flatten();
@@ -104,6 +122,11 @@ fn add_allocation(allocation: &CallAllocation, items: &mut Vec<Item>) {
             ..Item::default()
         });
     }
+}
+
+/// Returns the persona of which only the name is known.
+fn persona_of(name: &str) -> CustomerPersona {
+    CustomerPersona { name: name.to_owned(), description: name.to_owned(), goal: None, id: None }
 }
 
 fn from_transcript(asked: &TranscriptWanted) -> Item {

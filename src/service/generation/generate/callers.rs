@@ -48,7 +48,7 @@ enum Kind {
 }
 
 /// A question to the model.
-pub struct Wish {
+pub(crate) struct Wish {
     kind: Kind,
     material: Value,
 }
@@ -74,29 +74,29 @@ const FORMAT: &str = "You are given the transcript of a call in some form. Give 
 
 impl Wish {
     /// Callers of a goal.
-    pub fn callers(material: Value, free_role: bool) -> Wish {
+    pub(crate) fn callers(material: Value, free_role: bool) -> Wish {
         Wish { kind: Kind::Callers { free_role }, material }
     }
 
     /// Asks for the fields that a transcript does not contain.
-    pub fn replay(text: &str, unread: Option<String>, mode: ReplayMode, free_criteria: bool) -> Wish {
+    pub(crate) fn replay(text: &str, unread: Option<String>, mode: ReplayMode, free_criteria: bool) -> Wish {
         Wish { kind: Kind::Replay { unread, mode, free_criteria }, material: json!({ "transcript": text }) }
     }
 
     /// Callers who probe rules.
-    pub fn rules(rules: Vec<String>) -> Wish {
+    pub(crate) fn rules(rules: Vec<String>) -> Wish {
         let numbered: Vec<Value> =
             rules.iter().enumerate().map(|(at, text)| json!({ "id": rule_id(at), "text": text })).collect();
         Wish { kind: Kind::Rules(rules), material: json!({ "rules": numbered }) }
     }
 
     /// Asks for the lines of attackers that use the technique `vector`.
-    pub fn attack(vector: &str, intent: &str) -> Wish {
+    pub(crate) fn attack(vector: &str, intent: &str) -> Wish {
         Wish { kind: Kind::Attack, material: json!({ "technique": vector, "aim": intent }) }
     }
 
     /// Asks, and lays the answer over the drafts.
-    pub async fn grant(mut self, model: &dyn LanguageModel, drafts: &mut [Draft]) -> Result<()> {
+    pub(crate) async fn grant(mut self, model: &dyn LanguageModel, drafts: &mut [Draft]) -> Result<()> {
         if let Kind::Replay { unread: Some(text), mode, .. } = &self.kind {
             let material = json!({ "transcript": text });
             let spoken = |answer: Formatted| match customer_lines(&answer.lines).is_empty() {

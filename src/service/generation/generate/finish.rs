@@ -24,7 +24,7 @@ const DRAWS: u64 = 40;
 
 /// Finishes every draft; the same request and seed give the same. Tells which settings of the simulation were not
 /// followed: those that were kept before they were checked.
-pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Seed) -> Vec<String> {
+pub(crate) fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Seed) -> Vec<String> {
     let mut settings = frame.simulation.as_ref().map(|row| row.doc.digital_humans_settings.clone()).unwrap_or_default();
     let wrong = mend_settings(&mut settings);
     let mut numbers = HashSet::new();
@@ -49,6 +49,9 @@ pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Se
             if settings.default_caller_number == RANDOM && !frame.numbers.is_empty() {
                 human.phone_number = Some(frame.numbers[index % frame.numbers.len()].clone());
             }
+        }
+        if draft.category == "load_testing" {
+            human.enriched_playback = Some(super::short_call(human.language));
         }
         human.gender = Some(if own.stream("gender").unit() < 0.5 { Gender::Female } else { Gender::Male });
         if human.name.is_none() {
@@ -160,7 +163,7 @@ fn name(human: &DigitalHumanSpec, settings: &DigitalHumansSettings, seed: Seed, 
 }
 
 /// Returns the test scenario that a draft describes.
-pub fn scenario(draft: &Draft) -> TestScenario {
+pub(crate) fn scenario(draft: &Draft) -> TestScenario {
     let human = &draft.human;
     TestScenario {
         id: Some(clock::new_id()),

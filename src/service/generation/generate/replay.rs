@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::library::human_rules::transcripts::customer_lines;
 
 /// Lays a transcript over a Digital Human.
-pub fn lay(human: &mut DigitalHumanSpec, text: &str, lines: Vec<TranscriptLine>, mode: ReplayMode) {
+pub(crate) fn lay(human: &mut DigitalHumanSpec, text: &str, lines: Vec<TranscriptLine>, mode: ReplayMode) {
     let said = customer_lines(&lines);
     let first = said.first().copied().unwrap_or_default();
     human.success_criteria = format!("The agent resolves: {first}");
@@ -35,7 +35,7 @@ pub fn lay(human: &mut DigitalHumanSpec, text: &str, lines: Vec<TranscriptLine>,
     human.formatted_transcript = Some(lines);
 }
 
-/// Returns the playback step of one line: the agent's turns make room for the caller's.
+/// Returns the playback step of one line: the agent's turns make space for the caller's.
 fn step(line: &TranscriptLine) -> Object {
     let (speaker, key) = if line.role == Role::User { ("user", "exact_message") } else { ("agent", "criteria") };
     let members: [(&str, Value); 3] =

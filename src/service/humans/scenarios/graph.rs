@@ -10,7 +10,7 @@ use ringer_model::scenario::Definition;
 use serde_json::Value;
 
 /// Paths that are used; further ones are cut off.
-pub const MAX_PATHS: usize = 200;
+pub(crate) const MAX_PATHS: usize = 200;
 /// Nodes of one graph: with 200 paths through all of them still less than half a million steps.
 const MAX_NODES: usize = 2000;
 /// Edges of one graph.
@@ -24,20 +24,20 @@ const MAX_SILENCE_MS: f64 = 86_400_000.0;
 
 /// Action of one side at a node.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Act {
+pub(crate) enum Act {
     /// Says exactly these words.
     Exact(String),
     /// Says something of this meaning.
     Contextual(String),
     /// Says nothing for so long.
     SilenceMs(i64),
-    /// Presses these keys (DTMF).
+    /// Presses these digits (DTMF).
     Dtmf(String),
 }
 
 /// Action at a node, with the side that takes it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Content {
+pub(crate) struct Content {
     /// Side that takes the action.
     pub speaker: Role,
     /// Action that it takes.
@@ -46,7 +46,7 @@ pub struct Content {
 
 /// One node on a path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stop {
+pub(crate) struct Stop {
     /// Id of the node; `node:branch` at a node with options.
     pub id: String,
     /// Action that is taken at the node.
@@ -54,7 +54,7 @@ pub struct Stop {
 }
 
 /// Nodes on the way from the start to a leaf, in order.
-pub type Path = Vec<Stop>;
+pub(crate) type Path = Vec<Stop>;
 
 struct Node {
     id: String,
@@ -74,7 +74,7 @@ struct Way {
 }
 
 /// A graph that keeps all rules.
-pub struct Graph {
+pub(crate) struct Graph {
     nodes: Vec<Node>,
     start: Option<usize>,
 }
@@ -84,7 +84,7 @@ impl Graph {
     ///
     /// # Errors
     /// The text of the first rule that is broken.
-    pub fn parse(definition: &Definition) -> Result<Graph> {
+    pub(crate) fn parse(definition: &Definition) -> Result<Graph> {
         let Definition { nodes, edges, .. } = definition;
         at_most(nodes.len(), MAX_NODES, "nodes")?;
         at_most(edges.len(), MAX_EDGES, "edges")?;
@@ -107,7 +107,7 @@ impl Graph {
     }
 
     /// Paths in depth-first order, edges and branches as they stand; true when there are more than [`MAX_PATHS`].
-    pub fn paths(&self) -> (Vec<Path>, bool) {
+    pub(crate) fn paths(&self) -> (Vec<Path>, bool) {
         let mut paths = Vec::new();
         let Some(start) = self.start else { return (paths, false) };
         // Each frame: a node and the number of its ways that were taken already.
@@ -128,12 +128,12 @@ impl Graph {
     }
 
     /// Returns everything that is done anywhere, with the id of its node, in order of the nodes.
-    pub fn contents(&self) -> impl Iterator<Item = (&str, &Content)> {
+    pub(crate) fn contents(&self) -> impl Iterator<Item = (&str, &Content)> {
         self.nodes.iter().flat_map(|node| node.contents.iter().map(|content| (node.id.as_str(), content)))
     }
 
     /// Pairs of nodes at which the agent speaks twice in a row.
-    pub fn agent_after_agent(&self) -> Vec<(&str, &str)> {
+    pub(crate) fn agent_after_agent(&self) -> Vec<(&str, &str)> {
         let is_agent = |node: &Node| node.contents.first().is_some_and(|content| content.speaker == Role::Agent);
         let mut pairs = Vec::new();
         for node in self.nodes.iter().filter(|node| is_agent(node)) {
@@ -323,8 +323,8 @@ fn content(whose: &str, data: &Object, speaker: Role) -> Result<Content> {
         },
         _ => {
             let digits = data.get("digits").and_then(Value::as_str).unwrap_or_default().trim().to_ascii_uppercase();
-            let key = |c: char| c.is_ascii_digit() || "*#ABCD".contains(c);
-            if digits.is_empty() || !digits.chars().all(key) {
+            let is_digit = |c: char| c.is_ascii_digit() || "*#ABCD".contains(c);
+            if digits.is_empty() || !digits.chars().all(is_digit) {
                 return wrong("digits may hold only 0-9, *, #, A-D");
             }
             Act::Dtmf(digits)

@@ -8,18 +8,18 @@ use uuid::Uuid;
 use super::graph::{Act, Graph, MAX_PATHS, Path, Stop};
 
 /// Tag of a Digital Human whose path is still in its scenario.
-pub const WORKFLOW: &str = "workflow";
+pub(crate) const WORKFLOW: &str = "workflow";
 /// Tag of one whose path is gone.
-pub const STALE: &str = "workflow stale";
+pub(crate) const STALE: &str = "workflow stale";
 
 /// Returns the name of the Digital Human of a path, counted from 0.
-pub fn name(scenario: &str, index: usize) -> String {
+pub(crate) fn name(scenario: &str, index: usize) -> String {
     format!("{scenario} - path {}", index + 1)
 }
 
 /// Calls a Digital Human that is called after its path of the scenario `old` after that of `new`, which may have
 /// another `index` there. A count behind the name stays.
-pub fn rename(human: &mut DigitalHumanSpec, (old, new): (&str, &str), index: Option<usize>) {
+pub(crate) fn rename(human: &mut DigitalHumanSpec, (old, new): (&str, &str), index: Option<usize>) {
     let Some(was) = human.workflow_path_index.and_then(|index| usize::try_from(index).ok()) else { return };
     let rest = human.name.as_deref().and_then(|full| full.strip_prefix(name(old, was).as_str()));
     if let Some(count) = rest.filter(|rest| rest.is_empty() || rest.starts_with(" (")) {
@@ -28,14 +28,15 @@ pub fn rename(human: &mut DigitalHumanSpec, (old, new): (&str, &str), index: Opt
 }
 
 /// Returns the node ids after the start, to the leaf.
-pub fn node_ids(path: &Path) -> Vec<String> {
+pub(crate) fn node_ids(path: &Path) -> Vec<String> {
     path.iter().map(|stop| stop.id.clone()).collect()
 }
 
 /// Lays a path over a Digital Human: everything that follows from the path, and nothing else.
-pub fn lay(human: &mut DigitalHumanSpec, scenario_id: Uuid, scenario: &str, index: usize, path: &Path) {
+/// `scenario_id`: `None` for the workflow of an agent.
+pub(crate) fn lay(human: &mut DigitalHumanSpec, scenario_id: Option<Uuid>, scenario: &str, index: usize, path: &Path) {
     human.tag = Some(WORKFLOW.into());
-    human.workflow_v2_id = Some(scenario_id);
+    human.workflow_v2_id = scenario_id;
     human.workflow_path_index = Some(index as i64);
     human.tested_path = Some(node_ids(path));
     human.enriched_playback = Some(path.iter().map(step).collect());
@@ -43,7 +44,7 @@ pub fn lay(human: &mut DigitalHumanSpec, scenario_id: Uuid, scenario: &str, inde
 }
 
 /// Lays over it what names the path.
-pub fn word(human: &mut DigitalHumanSpec, scenario: &str, index: usize, path: &Path) {
+pub(crate) fn word(human: &mut DigitalHumanSpec, scenario: &str, index: usize, path: &Path) {
     let of = |speaker: Role| {
         let done = path.iter().filter(move |stop| stop.content.speaker == speaker);
         done.map(|stop| describe_act(&stop.content.act)).collect::<Vec<_>>().join("; ")
@@ -83,12 +84,12 @@ fn describe_act(act: &Act) -> String {
 }
 
 /// Returns the warning of a graph whose paths were cut off.
-pub fn cut_warning(cut: bool) -> Vec<String> {
+pub(crate) fn cut_warning(cut: bool) -> Vec<String> {
     if cut { vec![format!("Only the first {MAX_PATHS} paths are used")] } else { Vec::new() }
 }
 
 /// Returns likely mistakes for the linked agents. `known`: names of the traits that each agent has.
-pub fn warnings(graph: &Graph, known: &[(i64, Vec<String>)]) -> Vec<String> {
+pub(crate) fn warnings(graph: &Graph, known: &[(i64, Vec<String>)]) -> Vec<String> {
     let mut warnings = Vec::new();
     for (node, content) in graph.contents() {
         let (Act::Exact(text) | Act::Contextual(text)) = &content.act else { continue };

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::log::Log;
 use super::work::{TextWork, wait_for_change};
-use crate::TextPlaced;
+use crate::PreparedText;
 
 /// Troubles of attempts that wait to be told: more than one message has.
 const TROUBLES: usize = 8;
@@ -56,18 +56,20 @@ pub(super) struct Drive<'a> {
     running: bool,
     messages: usize,
     calls: usize,
+    /// SIP status with which the last message was refused.
+    sip_code: Option<u16>,
 }
 
 impl<'a> Drive<'a> {
     pub(super) fn new(
         work: &'a TextWork<'a>,
-        placed: TextPlaced,
+        prepared: PreparedText,
         redactor: Option<Redactor>,
         feed: Option<Arc<Feed>>,
         changes: Option<watch::Receiver<u64>>,
         hangups: mpsc::Receiver<EndReason>,
     ) -> Drive<'a> {
-        let TextPlaced { spec, contact, mind, notes, warnings, .. } = placed;
+        let PreparedText { spec, contact, mind, notes, warnings, .. } = prepared;
         let speaker = mind.speaker();
         Drive {
             work,
@@ -89,6 +91,7 @@ impl<'a> Drive<'a> {
             running: false,
             messages: 0,
             calls: 0,
+            sip_code: None,
         }
     }
 
@@ -105,7 +108,8 @@ impl<'a> Drive<'a> {
         loop {
             if let Some(end) = self.carry_out().await? {
                 self.notes.insert("speaker".to_owned(), self.speaker.into());
-                return Box::pin(self.work.finish(end, self.timeline, self.notes, self.warnings)).await;
+                return Box::pin(self.work.finish((end, self.sip_code), self.timeline, self.notes, self.warnings))
+                    .await;
             }
             let due = self.dialogue.due();
             let input = tokio::select! {
@@ -179,7 +183,8 @@ impl<'a> Drive<'a> {
         let now = service.clock().now_ms();
         let (at_ms, message_id, reply) = match sent {
             Ok(sent) => sent,
-            Err(Trouble { codes, message, .. }) => {
+            Err(Trouble { codes, message, status, .. }) => {
+                self.sip_code = status;
                 let code = codes[usize::from(self.running)];
                 self.dialogue.handle(now, Input::NotSent { code, message });
                 return Ok(());
@@ -256,14 +261,14 @@ impl<'a> Drive<'a> {
 }
 
 /// Returns the mind's next move.
-async fn think(mut mind: Box<dyn Mind>, thought: Thought) -> (Box<dyn Mind>, Input) {
+pub(super) async fn think(mut mind: Box<dyn Mind>, thought: Thought) -> (Box<dyn Mind>, Input) {
     let (out, parts) = mpsc::channel(PARTS);
     let ((), next) = tokio::join!(mind.think(thought, out), whole_move(parts));
     (mind, Input::Thought(next))
 }
 
 /// Asks the mind for the meaning of the agent's turn.
-async fn compare(mut mind: Box<dyn Mind>, comparison: Comparison) -> (Box<dyn Mind>, Input) {
+pub(super) async fn compare(mut mind: Box<dyn Mind>, comparison: Comparison) -> (Box<dyn Mind>, Input) {
     let meant = mind.compare(comparison).await;
     if let Err(failure) = &meant {
         tracing::debug!(code = failure.code, "turn compared by its words: the language model failed");
@@ -305,7 +310,7 @@ impl Way {
                 Err(trouble) => trouble,
             };
             let (Some(asked), Some(wait)) = (trouble.again, waits.next()) else { return Err(trouble) };
-            // Only the last one counts: one that finds no room is not missed.
+            // Only the last one counts: one that does not fit is not missed.
             let _ = self.troubles.try_send(trouble);
             self.clock.until(self.clock.now_ms() + asked.unwrap_or(*wait)).await;
         }

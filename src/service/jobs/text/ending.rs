@@ -12,10 +12,11 @@ use super::work::TextWork;
 use crate::{CallOutcome, Ended};
 
 impl TextWork<'_> {
-    /// Keeps what the conversation has left, and moves the result on.
+    /// Keeps what the conversation has left, and moves the result on. The end has the SIP status that refused the last
+    /// message, where one did.
     pub(super) async fn finish(
         &self,
-        end: DialogueEnd,
+        (end, sip_code): (DialogueEnd, Option<u16>),
         mut timeline: Vec<TimelineEntry>,
         mut notes: Object,
         mut warnings: Vec<String>,
@@ -30,7 +31,8 @@ impl TextWork<'_> {
             let fillers = judge::fillers(language, &self.workshop.fillers);
             judge::transcript(id, language, &timeline, &fillers)
         });
-        let outcome = CallOutcome::of_dialogue(&end, &timeline, notes, warnings);
+        let mut outcome = CallOutcome::of_dialogue(&end, &timeline, notes, warnings);
+        outcome.sip_code = sip_code.map(i64::from);
         let (organization, attempt) = (job.organization.clone(), job.attempt);
         let ended =
             Ended { organization, result_id: id, attempt, connected_at_ms: None, timeline, transcript, outcome };

@@ -18,7 +18,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Returns an empty log in the folder of a result.
-    pub async fn begin(folder: &Path) -> Log {
+    pub(crate) async fn begin(folder: &Path) -> Log {
         let path = folder.join(HTTP_LOG);
         let made = async {
             fs::create_dir_all(folder).await?;
@@ -29,12 +29,12 @@ impl Log {
     }
 
     /// Logs a request, whether it was answered or not.
-    pub async fn log_request(&self, began_ms: i64, ended_ms: i64, exchange: &Exchange) {
+    pub(crate) async fn log_request(&self, began_ms: i64, ended_ms: i64, exchange: &Exchange) {
         self.add(format!("{began_ms} sent {exchange}, {} ms\n", ended_ms - began_ms)).await;
     }
 
     /// Logs a message of the agent.
-    pub async fn log_message(&self, message: &Arrived) {
+    pub(crate) async fn log_message(&self, message: &Arrived) {
         self.add(format!("{} received text {}\n", message.at_ms, digest(message.text.as_bytes()))).await;
     }
 

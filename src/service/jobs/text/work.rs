@@ -19,7 +19,7 @@ pub(super) struct TextWork<'a> {
 
 impl TextWork<'_> {
     /// Returns the messages and tool calls that have come after these counts, with the status of the result.
-    pub async fn news(&self, messages: usize, calls: usize) -> Result<TextNews> {
+    pub(crate) async fn news(&self, messages: usize, calls: usize) -> Result<TextNews> {
         self.workshop.service.runs().text_news(&self.job.organization, self.job.result_id, messages, calls).await
     }
 }
@@ -27,11 +27,11 @@ impl TextWork<'_> {
 /// Waits until something may have come into a conversation; another process tells nobody.
 pub(super) async fn wait_for_change(changes: &mut Option<watch::Receiver<u64>>) {
     let change = async {
-        let told = match changes {
+        let is_changed = match changes {
             Some(changes) => changes.changed().await.is_ok(),
             None => false,
         };
-        if !told {
+        if !is_changed {
             std::future::pending::<()>().await;
         }
     };

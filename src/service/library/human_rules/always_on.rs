@@ -20,7 +20,7 @@ impl Library {
             let simulations = db.simulations_of(human.id).await?;
             if !is_one_always_on(db, &simulations).await? {
                 human.doc.always_on_active = Some(false);
-                db.update(human.id, &human.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+                db.update(human.id, &human.doc, self.clock.now_ms(), Some(caller.author())).await?;
             }
         }
         Ok(())
@@ -28,7 +28,7 @@ impl Library {
 }
 
 /// Refuses a Digital Human that is to be always on and whose simulations, these, are not.
-pub async fn check_always_on(db: &mut Session, human: &DigitalHumanSpec, simulations: &[i64]) -> Result<()> {
+pub(crate) async fn check_always_on(db: &mut Session, human: &DigitalHumanSpec, simulations: &[i64]) -> Result<()> {
     if human.always_on_mode && !is_one_always_on(db, simulations).await? {
         return Err(Error::Refused("Simulation is not an always-on simulation".into()));
     }
@@ -36,7 +36,7 @@ pub async fn check_always_on(db: &mut Session, human: &DigitalHumanSpec, simulat
 }
 
 /// Checks several Digital Humans as [`check_always_on`] does, with their present simulations.
-pub async fn check_all_always_on(db: &mut Session, humans: &[Row<DigitalHumanSpec>]) -> Result<()> {
+pub(crate) async fn check_all_always_on(db: &mut Session, humans: &[Row<DigitalHumanSpec>]) -> Result<()> {
     for human in humans.iter().filter(|human| human.doc.always_on_mode) {
         let simulations = db.simulations_of(human.id).await?;
         check_always_on(db, &human.doc, &simulations).await?;
@@ -45,7 +45,7 @@ pub async fn check_all_always_on(db: &mut Session, humans: &[Row<DigitalHumanSpe
 }
 
 /// True if one of these simulations is always on.
-pub async fn is_one_always_on(db: &mut Session, simulations: &[i64]) -> Result<bool> {
+pub(crate) async fn is_one_always_on(db: &mut Session, simulations: &[i64]) -> Result<bool> {
     for simulation in simulations {
         if db.get::<SimulationSpec>(*simulation).await?.doc.always_on {
             return Ok(true);

@@ -6,12 +6,12 @@ use ringer_model::simulation::DigitalHumansSettings;
 use crate::library::field_rules;
 
 /// Value of a simulation's setting that asks for a random draw.
-pub const RANDOM: &str = "random";
+pub(crate) const RANDOM: &str = "random";
 /// Value that asks for opening words made up by the model.
-pub const AI_GENERATED: &str = "ai_generated";
+pub(crate) const AI_GENERATED: &str = "ai_generated";
 /// Puts the default in the place of every setting that no Digital Human can be given, and tells what is wrong with
 /// each.
-pub fn mend_settings(settings: &mut DigitalHumansSettings) -> Vec<String> {
+pub(crate) fn mend_settings(settings: &mut DigitalHumansSettings) -> Vec<String> {
     let default = DigitalHumansSettings::default();
     let mut wrong = Vec::new();
     if settings.default_caller_number != RANDOM {
@@ -53,7 +53,7 @@ fn mend_word(
 }
 
 /// Noises that need no sound of their own.
-pub fn noises() -> impl Iterator<Item = BackgroundNoise> {
+pub(crate) fn noises() -> impl Iterator<Item = BackgroundNoise> {
     BackgroundNoise::ALL.iter().copied().filter(|one| *one != BackgroundNoise::Custom)
 }
 

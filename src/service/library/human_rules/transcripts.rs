@@ -5,7 +5,7 @@ use ringer_model::transcript::NOT_UNDERSTOOD;
 
 /// Returns the lines of a text in which every line is `ROLE: text`; `None` for other forms. A line without a role goes
 /// on with the one before it. Speech that a transcript shows as not understood is nothing that can be said.
-pub fn transcript_lines(text: &str) -> Option<Vec<TranscriptLine>> {
+pub(crate) fn transcript_lines(text: &str) -> Option<Vec<TranscriptLine>> {
     let mut lines: Vec<TranscriptLine> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         match line.split_once(':').and_then(|(name, said)| Some((role(name)?, said.trim()))) {
@@ -32,7 +32,7 @@ fn role(name: &str) -> Option<Role> {
 }
 
 /// Returns the caller's utterances, in order.
-pub fn customer_lines(lines: &[TranscriptLine]) -> Vec<&str> {
+pub(crate) fn customer_lines(lines: &[TranscriptLine]) -> Vec<&str> {
     lines.iter().filter(|line| line.role == Role::User).map(|line| line.utterance.as_str()).collect()
 }
 

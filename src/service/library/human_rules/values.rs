@@ -19,13 +19,13 @@ const WHOLE: &str = "__random__";
 const PART: &str = "__partial_random__";
 
 /// True if a value is a placeholder for an invented one.
-pub fn is_invented(given: &Value) -> bool {
+pub(crate) fn is_invented(given: &Value) -> bool {
     matches!(given.as_str(), Some(WHOLE | PART))
 }
 
 /// Returns the value that `given` stands for, and how much of a whole one it is: `completeness`, unless a part was
 /// invented.
-pub fn resolve(
+pub(crate) fn resolve(
     name: &str,
     kind: TraitType,
     given: &Value,
@@ -43,7 +43,7 @@ pub fn resolve(
 }
 
 /// Returns the facts of a caller whom `identity` draws. The same caller has the same facts.
-pub fn bind(traits: Vec<Trait>, identity: Seed) -> Vec<Trait> {
+pub(crate) fn bind(traits: Vec<Trait>, identity: Seed) -> Vec<Trait> {
     let bind = |fact: Trait| {
         let mut draw = identity.stream(&format!("trait {}", fact.trait_name));
         let (value, _) = resolve(&fact.trait_name, fact.trait_data_type, &fact.value, None, &mut draw);
@@ -53,7 +53,7 @@ pub fn bind(traits: Vec<Trait>, identity: Seed) -> Vec<Trait> {
 }
 
 /// Returns a whole value of a trait with this name.
-pub fn invent(name: &str, kind: TraitType, draw: &mut Stream) -> Value {
+pub(crate) fn invent(name: &str, kind: TraitType, draw: &mut Stream) -> Value {
     match kind {
         TraitType::Boolean => json!(draw.unit() < 0.5),
         TraitType::Number => json!(1 + draw.index(999)),
@@ -64,7 +64,7 @@ pub fn invent(name: &str, kind: TraitType, draw: &mut Stream) -> Value {
 
 /// Returns the part of a value, and how much of it: as `completeness` says, else what callers of such a trait tend to
 /// know.
-pub fn part(name: &str, kind: TraitType, completeness: Option<&str>, draw: &mut Stream) -> (Value, String) {
+pub(crate) fn part(name: &str, kind: TraitType, completeness: Option<&str>, draw: &mut Stream) -> (Value, String) {
     let whole = match kind {
         TraitType::Date => date(draw),
         _ => text(&name.to_lowercase(), draw),
@@ -84,7 +84,7 @@ pub fn part(name: &str, kind: TraitType, completeness: Option<&str>, draw: &mut 
 }
 
 /// Checks that a value of a trait has the trait's type.
-pub fn check_value(name: &str, kind: TraitType, value: &Value) -> Result<()> {
+pub(crate) fn check_value(name: &str, kind: TraitType, value: &Value) -> Result<()> {
     match fits(kind, value) {
         true => Ok(()),
         false => Err(Error::Refused(format!("value of trait {name} is not a valid {}", kind.as_str()))),
@@ -92,7 +92,7 @@ pub fn check_value(name: &str, kind: TraitType, value: &Value) -> Result<()> {
 }
 
 /// True for a value of this type.
-pub fn fits(kind: TraitType, value: &Value) -> bool {
+pub(crate) fn fits(kind: TraitType, value: &Value) -> bool {
     match kind {
         TraitType::Boolean => value.is_boolean(),
         TraitType::String => value.is_string(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ringer_base::clock::Clock;
+use ringer_base::config::OrganizationLimits;
 use ringer_base::guard::Guard;
 use ringer_store::Store;
 use ringer_store::queue::CallJob;
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::placement::Begin;
-use crate::placement::tests::placer;
+use crate::placement::tests::placement_settings;
 use crate::placement::trunks::tests::trunks;
 use crate::{Caller, NoLiveCalls, Service, Settings};
 
@@ -63,7 +64,9 @@ impl Desk {
 
     /// Sets the limits of organizations.
     fn limit(&mut self, limits: BTreeMap<String, DialLimits>) {
-        let settings = Settings { dial_limits: Arc::new(limits), ..self.service.settings().clone() };
+        let all = |dial| OrganizationLimits { dial, ..OrganizationLimits::default() };
+        let limits = limits.into_iter().map(|(name, dial)| (name, all(dial))).collect();
+        let settings = Settings { organization_limits: Arc::new(limits), ..self.service.settings().clone() };
         let store = self.service.store().clone();
         self.service = Service::new(store, Clock::standing_at(START_MS), settings, Arc::new(NoLiveCalls));
     }
@@ -78,7 +81,7 @@ impl Desk {
         let organization = &self.caller.organization;
         let admitted =
             self.service.placements().admit_outgoing(organization, self.results[result], &self.outgoing(number)).await;
-        let caller = admitted.expect("the store works").map_err(|obstacle| obstacle.code.to_string())?;
+        let caller = admitted.map_err(|why| why.reason().expect("the store works").code.to_string())?;
         Ok(caller.expect("it is queued"))
     }
 
@@ -168,7 +171,7 @@ async fn refused_numbers_are_counted_by_code_and_trunk() {
     desk.step(1, ResultStatus::Queued, ResultStatus::Cancelled, |_| ()).await;
     let organization = &desk.caller.organization;
     let late = desk.service.placements().admit_outgoing(organization, desk.results[1], &desk.outgoing(TARGET)).await;
-    assert_eq!(late, Ok(Ok(None)));
+    assert_eq!(late.expect("the store works"), None);
 }
 
 #[tokio::test]
@@ -185,10 +188,10 @@ async fn minutes_are_reserved_and_given_back() {
     desk.dial(1, TARGET).await.expect("20 of 25 minutes");
     let refused =
         desk.service.placements().admit_outgoing(&organization, desk.results[2], &desk.outgoing(TARGET)).await;
-    let refused = refused.expect("the store works").expect_err("30 of 25 minutes");
+    let refused = refused.expect_err("30 of 25 minutes").reason().expect("the store works");
     assert_eq!(refused.code, ErrorCode::DialMinutesRefused);
-    let told = "sip.trunks.near.max_minutes_per_day: 20 of 25 minutes of this day (UTC) are used or reserved";
-    assert!(refused.message.starts_with(told), "{}", refused.message);
+    let sentence = "sip.trunks.near.max_minutes_per_day: 20 of 25 minutes of this day (UTC) are used or reserved";
+    assert!(refused.message.starts_with(sentence), "{}", refused.message);
     assert_eq!(reserved_ms().await, 1_200_000);
     // Nobody has answered: nothing was used.
     desk.step(0, ResultStatus::Queued, ResultStatus::Dispatched, |_| ()).await;
@@ -256,9 +259,9 @@ async fn addresses_that_the_other_side_names_are_admitted() {
         let uri = Uri::parse(target).expect("a URI");
         let hops = Address::from(uri.clone()).hops(&Resolver::default(), &Guard::new(true)).await;
         let admitted = gate.admit(forwarded, &uri, &hops.unwrap_or_default()).await;
-        let told = admitted.err().unwrap_or_default();
-        assert_eq!(told.is_empty(), expect.is_empty(), "{target}: {told}");
-        assert!(told.starts_with(expect), "{target}: {told}");
+        let message = admitted.err().unwrap_or_default();
+        assert_eq!(message.is_empty(), expect.is_empty(), "{target}: {message}");
+        assert!(message.starts_with(expect), "{target}: {message}");
     }
     assert_eq!(desk.reserved_ms(DialScope::Trunk("near")).await, 1_200_000, "the call and its transfer");
     desk.step(0, ResultStatus::Queued, ResultStatus::Cancelled, |_| ()).await;
@@ -317,8 +320,8 @@ async fn a_call_begins_in_whole_or_not_at_all() {
         queued.expect("a run").simulation_result_ids.iter().map(|id| id.parse().expect("an id")).collect();
     let begin = async |result_id: i64| {
         let job = CallJob { organization: organization.clone(), result_id, attempt: 1 };
-        match desk.service.placements().begin(&job, &placer()).await.expect("the store works") {
-            Begin::Placed(placed, _) => format!("placed {}", placed.notes["caller_number"]),
+        match desk.service.placements().begin(&job, &placement_settings()).await.expect("the store works") {
+            Begin::Prepared(placed, _) => format!("placed {}", placed.notes["caller_number"]),
             Begin::Waits => "waits".to_owned(),
             Begin::Refused => "refused".to_owned(),
         }

@@ -20,7 +20,7 @@ const LONGEST: usize = 70_000;
 
 /// A message of the log.
 #[derive(Debug, PartialEq)]
-pub struct Message {
+pub(crate) struct Message {
     /// Time in microseconds since 1970.
     pub at_us: u64,
     /// Address that it came from.
@@ -37,7 +37,7 @@ pub struct Message {
 
 /// Writes the capture of a SIP log and of captured media, in the order of time. False: there is no packet in either.
 /// Media that break off within a packet end with the one before it.
-pub fn write(log: &str, media: Option<impl Read>, out: &mut impl Write) -> io::Result<bool> {
+pub(crate) fn write(log: &str, media: Option<impl Read>, out: &mut impl Write) -> io::Result<bool> {
     out.write_all(&head())?;
     let mut waiting = Waiting::default();
     // Bytes of each stream up to now, by sender and receiver.
@@ -109,7 +109,7 @@ fn next_block(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
 
 /// Returns a message's lines, a blank before each, follow the one that says when and between whom it went. In logs of
 /// earlier versions there is no blank.
-pub fn messages(log: &str) -> Vec<Message> {
+pub(crate) fn messages(log: &str) -> Vec<Message> {
     let is_apart = log.lines().nth(1).is_some_and(|line| line.starts_with(' '));
     let mut messages: Vec<Message> = Vec::new();
     for line in log.lines() {

@@ -24,7 +24,7 @@ impl Cadence {
     ///
     /// # Errors
     /// Anything else.
-    pub fn parse(text: &str) -> Result<Cadence> {
+    pub(crate) fn parse(text: &str) -> Result<Cadence> {
         let refused = || Error::Refused("frequency must be <n>m, <n>h, <n>d or a cron expression".into());
         let text = text.trim();
         if text.contains(char::is_whitespace) {
@@ -44,7 +44,7 @@ impl Cadence {
 
     /// Returns the next time after `now_ms`, counted from the check that was due at `due_ms`. What was missed is not
     /// caught up.
-    pub fn after(&self, due_ms: i64, now_ms: i64) -> i64 {
+    pub(crate) fn after(&self, due_ms: i64, now_ms: i64) -> i64 {
         match self {
             Cadence::Every(each) => due_ms + each * ((now_ms - due_ms).div_euclid(*each) + 1),
             Cadence::Cron(cron) => cron.after(now_ms).expect("an expression that never comes is refused"),
@@ -64,7 +64,7 @@ pub(super) struct Window {
 impl Window {
     /// # Errors
     /// A time zone that is not known.
-    pub fn new(window: &ActiveWindow) -> Result<Window> {
+    pub(crate) fn new(window: &ActiveWindow) -> Result<Window> {
         let time = |text: &str| {
             let parts = text.split_once(':').and_then(|(hour, minute)| {
                 let (hour, minute) = (hour.parse().ok()?, minute.parse().ok()?);
@@ -82,7 +82,7 @@ impl Window {
     }
 
     /// Returns the first moment from `at_ms` on that lies in the window.
-    pub fn from(&self, at_ms: i64) -> i64 {
+    pub(crate) fn from(&self, at_ms: i64) -> i64 {
         let Ok(at) = Timestamp::from_millisecond(at_ms) else { return at_ms };
         let today = at.to_zoned(self.zone.clone()).date();
         // A window of yesterday may run over midnight; each day of the week comes within the next seven.

@@ -69,8 +69,8 @@ impl Seen<'_> {
 
     fn error(&self) -> String {
         let code = self.body.error_code.as_ref().map(ErrorCode::as_str);
-        let told = code.into_iter().chain(self.body.error_message.as_deref());
-        told.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
+        let parts = code.into_iter().chain(self.body.error_message.as_deref());
+        parts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
     }
 }
 

@@ -30,18 +30,18 @@ fn open() -> PipelinePort {
     let address = |text: &str| text.parse().expect("an address");
     let path = Some((address("127.0.0.1:8"), address("127.0.0.1:9")));
     port.open(at(2), Connected { media, pc_id: Some("pc".to_owned()), path, heard_since: Some(at(1)) });
-    let told = signals(&mut port);
-    assert_eq!(told[0], Signal::Dialing { address: "http://host:7860/".to_owned() });
-    assert_eq!(told[1], Signal::UpSince(at(1)));
-    assert_eq!(told[2], Signal::Answered { code: 200, leg: media.into(), text: true });
+    let came = signals(&mut port);
+    assert_eq!(came[0], Signal::Dialing { address: "http://host:7860/".to_owned() });
+    assert_eq!(came[1], Signal::UpSince(at(1)));
+    assert_eq!(came[2], Signal::Answered { code: 200, leg: media.into(), text: true });
     assert_eq!((port.peer().call_id.as_str(), port.peer().address.as_deref()), ("pc", Some("127.0.0.1:9")));
     port
 }
 
 fn told_by(port: &mut PipelinePort, event: RtviEvent) -> Vec<ChannelEvent> {
     port.receive(at(3), PipelineNews::Event(at(3), event));
-    let told = |signal| if let Signal::Channel { told, .. } = signal { Some(told) } else { None };
-    signals(port).into_iter().filter_map(told).collect()
+    let event_of = |signal| if let Signal::Channel { event, .. } = signal { Some(event) } else { None };
+    signals(port).into_iter().filter_map(event_of).collect()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn calls_of_tools_are_told_once_with_their_results() {
     assert_eq!(told_by(&mut port, news(ToolPhase::InProgress, Some("7"), None)), []);
     port.receive(at(14), PipelineNews::Warning("w".into()));
     let late = signals(&mut port);
-    assert_eq!(late, [Signal::Channel { told: call(Value::Null), follows_own: false }]);
+    assert_eq!(late, [Signal::Channel { event: call(Value::Null), follows_own: false }]);
     assert_eq!(told_by(&mut port, news(ToolPhase::InProgress, Some("8"), None)), []);
     port.finish(at(15), PipelineEnd::AgentLeft);
     assert!(matches!(&signals(&mut port)[..], [Signal::Channel { .. }, Signal::Ended(_)]));
@@ -124,7 +124,7 @@ fn ends_have_their_code() {
         outputs(&mut port);
         let text = fault.to_string();
         port.finish(at(3), PipelineEnd::Failed(fault));
-        let detail = EndDetail::Pipeline { code: fault_kind.as_str().to_owned() };
+        let detail = EndDetail::Pipeline { kind: fault_kind.as_str().to_owned() };
         assert_eq!(signals(&mut port), [Signal::Ended(RemoteEnd { kind, detail, text })]);
         port.control(&Control::Hangup(HangupCause::Normal));
         assert_eq!(outputs(&mut port), [], "it is over");

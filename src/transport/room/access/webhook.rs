@@ -158,18 +158,18 @@ mod tests {
             (vec![(200, with("wss://rooms.example", "")); 3], 3, Some(no_token)),
             (vec![(200, with("wss://rooms.example", "a\r\nb")); 3], 3, Some(no_token)),
         ] {
-            let told = format!("{answers:?}");
+            let case = format!("{answers:?}");
             let server = FakeServer::start(move |nth| answers[nth.min(answers.len() - 1)].clone()).await;
             let done = admit(&server, None).await;
-            assert_eq!(server.requests().len(), times, "{told}");
+            assert_eq!(server.requests().len(), times, "{case}");
             match (done, expect) {
                 (Ok(_), None) => {}
                 (Err(fault), Some(why)) => {
-                    assert_eq!(fault.kind(), FaultKind::RoomSetup, "{told}");
+                    assert_eq!(fault.kind(), FaultKind::RoomSetup, "{case}");
                     let text = fault.to_string();
-                    assert!(text.starts_with("P1_token_webhook_url: ") && text.contains(why), "{told}: {text}");
+                    assert!(text.starts_with("P1_token_webhook_url: ") && text.contains(why), "{case}: {text}");
                 }
-                (done, _) => panic!("{told}: {done:?}"),
+                (done, _) => panic!("{case}: {done:?}"),
             }
         }
     }

@@ -28,12 +28,12 @@ pub(super) struct Text {
 
 impl Text {
     /// True unless its words may still change.
-    pub fn is_final(&self) -> bool {
+    pub(super) fn is_final(&self) -> bool {
         self.attributes.get(FINAL).is_none_or(|is_final| is_final != "false")
     }
 
     /// Returns the name of the track that its words are in.
-    pub fn track(&self) -> Option<&str> {
+    pub(super) fn track(&self) -> Option<&str> {
         self.attributes.get(TRACK).map(String::as_str)
     }
 }
@@ -58,12 +58,17 @@ pub(super) struct Streams {
 
 impl Streams {
     /// Returns the number of streams that were given up.
-    pub fn broken_count(&self) -> u64 {
+    pub(super) fn broken_count(&self) -> u64 {
         self.broken
     }
 
     /// Begins a stream of a topic that is read. Returns the text where the header has all of it.
-    pub fn begin(&mut self, sender: String, header: StreamHeader, is_read: impl Fn(&str) -> bool) -> Option<Text> {
+    pub(super) fn begin(
+        &mut self,
+        sender: String,
+        header: StreamHeader,
+        is_read: impl Fn(&str) -> bool,
+    ) -> Option<Text> {
         let text = header.text_header?;
         if !is_read(&header.topic) || header.compression != 0 || !TEXTS.contains(&text.operation_type) {
             return None;
@@ -86,7 +91,7 @@ impl Streams {
     }
 
     /// Takes a piece of a stream; one of a stream that is not read is passed over.
-    pub fn go_on(&mut self, sender: &str, chunk: StreamChunk) {
+    pub(super) fn go_on(&mut self, sender: &str, chunk: StreamChunk) {
         let Some(at) = self.position(sender, &chunk.stream_id) else { return };
         let open = &mut self.open[at];
         let fits = open.bytes.len() + chunk.content.len() <= MAX_BYTES;
@@ -100,7 +105,7 @@ impl Streams {
     }
 
     /// Ends a stream. Returns its text; `None` for one that is not read or ends badly.
-    pub fn finish(&mut self, sender: &str, trailer: StreamTrailer) -> Option<Text> {
+    pub(super) fn finish(&mut self, sender: &str, trailer: StreamTrailer) -> Option<Text> {
         let at = self.position(sender, &trailer.stream_id)?;
         let mut open = self.open.remove(at)?;
         open.attributes.extend(trailer.attributes);

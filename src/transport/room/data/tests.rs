@@ -57,11 +57,11 @@ fn end(attributes: &[(&str, &str)]) -> StreamTrailer {
 fn tools_are_read_and_bad_ones_counted() {
     let check = |topic: Option<&str>, payload: &str, expect: Option<(&str, Value, Value, Option<u32>)>, bad: u64| {
         let mut inbox = Inbox::default();
-        let told = inbox.receive(at(0), &user(topic, payload), NAMES);
+        let events = inbox.receive(at(0), &user(topic, payload), NAMES);
         let expect = expect.map(|(name, parameters, output, at_ms)| {
             DataEvent::Tool(ToolCall { name: name.to_owned(), parameters, output, at_ms })
         });
-        assert_eq!((told, inbox.counts().bad_tools), (expect.into_iter().collect(), bad), "{payload}");
+        assert_eq!((events, inbox.counts().bad_tools), (expect.into_iter().collect(), bad), "{payload}");
     };
     let tools = Some("tools");
     let whole = r#"{"name":"book","parameters":{"n":2},"output":"ok","start_offset_ms":1500}"#;
@@ -148,15 +148,15 @@ fn streams_are_bounded() {
 }
 
 #[test]
-fn keys_go_both_ways() {
-    for key in "0123456789*#ABCD".chars() {
-        let packet = packet_of_key(key).expect("the protocol has it").encode_to_vec();
-        assert_eq!(Inbox::default().receive(at(0), &packet, NAMES), [DataEvent::Digit(key)]);
+fn digits_go_both_ways() {
+    for digit in "0123456789*#ABCD".chars() {
+        let packet = packet_of_digit(digit).expect("the protocol has it").encode_to_vec();
+        assert_eq!(Inbox::default().receive(at(0), &packet, NAMES), [DataEvent::Digit(digit)]);
     }
-    assert_eq!(packet_of_key('x'), None);
+    assert_eq!(packet_of_digit('x'), None);
     let check = |code, digit: &str, expect: &str| {
-        let keys: String = read_keys(&SipDtmf { code, digit: digit.into() }).into_iter().collect();
-        assert_eq!(keys, expect, "{code} {digit}");
+        let digits: String = read_digits(&SipDtmf { code, digit: digit.into() }).into_iter().collect();
+        assert_eq!(digits, expect, "{code} {digit}");
     };
     check(10, "", "*");
     check(0, "d", "D");
@@ -173,7 +173,7 @@ fn what_cannot_be_read_and_floods_are_counted() {
     assert_eq!(inbox.receive(at(0), &[0xfa, 0x01, 2, 8, 1, 0xa0, 0x06, 1], NAMES), []);
     assert_eq!((inbox.counts().malformed, inbox.counts().read), (1, 1));
     let packet = user(Some("tools"), r#"{"name":"b"}"#);
-    let told: usize = (0..1000).map(|_| inbox.receive(at(1), &packet, NAMES).len()).sum();
-    assert_eq!((told, inbox.counts().flooding), (498, 502));
+    let count: usize = (0..1000).map(|_| inbox.receive(at(1), &packet, NAMES).len()).sum();
+    assert_eq!((count, inbox.counts().flooding), (498, 502));
     assert_eq!(inbox.receive(at(1001), &packet, NAMES).len(), 1);
 }

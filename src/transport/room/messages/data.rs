@@ -44,7 +44,7 @@ pub struct UserPacket {
     pub participant_identity: String,
 }
 
-/// A key that was pressed.
+/// A digit that was pressed.
 #[derive(Clone, PartialEq, Message)]
 pub struct SipDtmf {
     /// Number of the key: 0 to 9, 10 for *, 11 for #, 12 to 15 for A to D (RFC 4733 3.2).
@@ -188,7 +188,7 @@ pub enum Data {
     /// Data of a program.
     #[prost(message, tag = "2")]
     User(UserPacket),
-    /// A key that was pressed.
+    /// A digit that was pressed.
     #[prost(message, tag = "6")]
     SipDtmf(SipDtmf),
     /// Words that were recognised.

@@ -47,10 +47,10 @@ fn open() -> RoomPort {
     };
     port.open(at(2), Connected { media: MediaParams::new(Codec::Opus), joined, path: None, heard_since: Some(at(1)) });
     assert_eq!(port.peer().call_id, "PA_1");
-    let told = signals(&mut port);
+    let came = signals(&mut port);
     let data = json!({ "room": "room", "server_version": "1.9.0", "flow": "two connections" });
-    let [Signal::UpSince(_), Signal::Answered { text: true, .. }, in_room, Signal::Channel { .. }] = &told[..] else {
-        panic!("{told:?}")
+    let [Signal::UpSince(_), Signal::Answered { text: true, .. }, in_room, Signal::Channel { .. }] = &came[..] else {
+        panic!("{came:?}")
     };
     assert_eq!(*in_room, channel(ChannelEvent::Other { name: "room_joined".into(), data }));
     port
@@ -61,8 +61,8 @@ fn told_by(port: &mut RoomPort, news: RoomNews) -> Vec<Signal> {
     signals(port)
 }
 
-fn channel(told: ChannelEvent) -> Signal {
-    Signal::Channel { told, follows_own: false }
+fn channel(event: ChannelEvent) -> Signal {
+    Signal::Channel { event, follows_own: false }
 }
 
 #[test]
@@ -111,19 +111,19 @@ fn an_agent_that_leaves_and_is_back_is_told() {
     let event = |seconds, event| RoomNews::Event(at(seconds), event);
     assert_eq!(told_by(&mut port, event(3, RoomEvent::AgentAway)), [Signal::Away(Some(at(3)))]);
     let rejoined = RoomEvent::AgentRejoined("a".into(), Some(at(3)));
-    let told = other("agent_rejoined", json!({ "identity": "a", "gap_ms": 2000 }));
-    assert_eq!(told_by(&mut port, event(5, rejoined)), [Signal::Away(None), told]);
+    let event_signal = other("agent_rejoined", json!({ "identity": "a", "gap_ms": 2000 }));
+    assert_eq!(told_by(&mut port, event(5, rejoined)), [Signal::Away(None), event_signal]);
     let changed = RoomEvent::AgentChanged("a".into(), "b".into());
-    let told = other("agent_changed", json!({ "from": "a", "identity": "b" }));
-    assert_eq!(told_by(&mut port, event(6, changed)), [Signal::Away(None), told]);
+    let document = other("agent_changed", json!({ "from": "a", "identity": "b" }));
+    assert_eq!(told_by(&mut port, event(6, changed)), [Signal::Away(None), document]);
 }
 
 #[test]
 fn every_end_is_told_once() {
     let check = |mut port: RoomPort, end: RoomEnd, kind: RemoteKind, fault_kind: Option<FaultKind>| {
         port.finish(at(4), end.clone());
-        let told = signals(&mut port);
-        let [Signal::Ended(remote)] = &told[..] else { panic!("{told:?}") };
+        let came = signals(&mut port);
+        let [Signal::Ended(remote)] = &came[..] else { panic!("{came:?}") };
         assert_eq!((remote.kind, remote.pipeline_code().and_then(FaultKind::parse)), (kind, fault_kind));
         port.finish(at(5), end);
         assert_eq!((signals(&mut port), port.is_over()), (vec![], true));
@@ -151,7 +151,7 @@ fn controls_become_orders() {
     port.control(&Control::Hangup(HangupCause::Normal));
     port.control(&Control::Hangup(HangupCause::Normal));
     let orders: Vec<Order> = outputs(&mut port).into_iter().filter_map(order).collect();
-    assert_eq!(orders, [Order::Key('A'), Order::HangUp]);
+    assert_eq!(orders, [Order::Digit('A'), Order::HangUp]);
     port.finish(at(9), RoomEnd::HungUp);
     assert_eq!(signals(&mut port), []);
 }
@@ -162,9 +162,9 @@ fn a_flood_of_events_is_cut_and_told() {
     for _ in 0..6000 {
         port.receive(at(3), RoomNews::Data(at(3), DataEvent::Chat("x".into())));
     }
-    let told = outputs(&mut port);
-    let warnings = told.iter().filter(|output| matches!(output, PortOutput::Warning(_))).count();
-    let events = told.iter().filter(|output| matches!(output, PortOutput::Signal(_))).count();
+    let came = outputs(&mut port);
+    let warnings = came.iter().filter(|output| matches!(output, PortOutput::Warning(_))).count();
+    let events = came.iter().filter(|output| matches!(output, PortOutput::Signal(_))).count();
     // Two were the joined room and the agent's coming.
     assert_eq!((warnings, events), (1, MAX_EVENTS - 3));
 }

@@ -48,9 +48,9 @@ fn voices(roster: &Roster) -> Vec<&str> {
 }
 
 /// Returns a room of these participants, the call being up with the agent among them.
-fn up(told: &[ParticipantInfo]) -> Roster {
+fn up(infos: &[ParticipantInfo]) -> Roster {
     let mut roster = Roster::default();
-    told.iter().for_each(|told| assert_eq!(roster.take(at(0), told.clone()), None));
+    infos.iter().for_each(|info| assert_eq!(roster.take(at(0), info.clone()), None));
     roster.choose();
     assert_eq!(roster.settle(at(0)), None);
     roster
@@ -58,9 +58,9 @@ fn up(told: &[ParticipantInfo]) -> Roster {
 
 #[test]
 fn the_agent_is_told_from_others() {
-    let check = |told: &[ParticipantInfo], expect: (Option<&str>, &[&str])| {
+    let check = |infos: &[ParticipantInfo], expect: (Option<&str>, &[&str])| {
         let mut roster = Roster::default();
-        told.iter().for_each(|told| assert_eq!(roster.take(at(0), told.clone()), None));
+        infos.iter().for_each(|info| assert_eq!(roster.take(at(0), info.clone()), None));
         assert_eq!((sid(&roster), &voices(&roster)[..]), expect);
     };
     check(&[], (None, &[]));
@@ -100,8 +100,8 @@ fn nobody_else_is_taken_for_an_agent_that_was_dispatched() {
     let mut roster = Roster::default();
     roster.expect("clinic".to_owned());
     roster.begin(at(1000));
-    for told in [participant("P", 0, &[("p", Audio)]), worker("Q", "pharmacy")] {
-        roster.take(at(1000), told);
+    for info in [participant("P", 0, &[("p", Audio)]), worker("Q", "pharmacy")] {
+        roster.take(at(1000), info);
     }
     assert_eq!((sid(&roster), roster.others_count()), (None, 2));
     assert_eq!(roster.next_timer(), Some(at(31_000)));
@@ -248,8 +248,9 @@ fn an_agent_that_is_told_of_again_has_not_left() {
 fn a_crowd_is_bounded() {
     let mut roster = Roster::default();
     for n in 0..1000 {
-        let told = ParticipantInfo { identity: n.to_string(), ..participant(&n.to_string(), 0, &[("t", Audio); 200]) };
-        roster.take(at(0), told);
+        let participant_info =
+            ParticipantInfo { identity: n.to_string(), ..participant(&n.to_string(), 0, &[("t", Audio); 200]) };
+        roster.take(at(0), participant_info);
     }
     assert_eq!((roster.others.len(), roster.others[0].audio.len()), (MAX_PARTICIPANTS, MAX_TRACKS));
     assert_eq!(voices(&roster).len(), MAX_HEARD);

@@ -151,7 +151,7 @@ impl RoomCall {
     async fn describe(
         &mut self,
         target: SignalTarget,
-        told: SessionDescription,
+        description: SessionDescription,
         news: &NewsSender<RoomNews>,
     ) -> Result<(), PeerFault> {
         match target {
@@ -161,17 +161,21 @@ impl RoomCall {
                 if !std::mem::take(&mut self.awaits_answer) {
                     return Ok(());
                 }
-                side.accept(&told.sdp).await?;
+                side.accept(&description.sdp).await?;
                 if self.flow == Flow::Joint {
-                    self.last_answer = Some(told);
+                    self.last_answer = Some(description);
                     self.ask_for_tracks(0).await?;
                 }
             }
             SignalTarget::Subscriber => {
                 let Some(side) = &mut self.subscriber else { return Ok(()) };
-                let sdp = side.answer(&told.sdp).await?;
-                let answer =
-                    SessionDescription { kind: "answer".to_owned(), sdp, id: told.id, ..SessionDescription::default() };
+                let sdp = side.answer(&description.sdp).await?;
+                let answer = SessionDescription {
+                    kind: "answer".to_owned(),
+                    sdp,
+                    id: description.id,
+                    ..SessionDescription::default()
+                };
                 self.send(Request::Answer(answer.clone()));
                 self.last_answer = Some(answer);
             }
@@ -214,7 +218,7 @@ impl RoomCall {
         let before = self.media;
         let hearing = if self.flow == Flow::Joint { &self.publisher } else { &self.subscriber };
         let tracks = hearing.as_ref().map(|side| side.peer.tracks()).unwrap_or_default();
-        let mids = self.last_answer.as_ref().map(|told| &told.mid_to_track_id);
+        let mids = self.last_answer.as_ref().map(|description| &description.mid_to_track_id);
         let described = |sid: &str| {
             let is_it = |track: &&RemoteTrack| {
                 let named = mids.and_then(|mids| mids.get(&track.mid)).map(String::as_str);
@@ -223,9 +227,9 @@ impl RoomCall {
             tracks.iter().find(is_it)
         };
         let heard: Vec<Track> = (self.signalling.heard_tracks().iter())
-            .filter_map(|told| Some((told, described(&told.sid)?)))
-            .map(|(told, track)| Track {
-                sid: told.sid.clone(),
+            .filter_map(|description| Some((description, described(&description.sid)?)))
+            .map(|(description, track)| Track {
+                sid: description.sid.clone(),
                 sources: track.sources.clone(),
                 payload_type: track.payload_type,
             })

@@ -172,10 +172,10 @@ fn a_leave_of_the_agent_is_an_end_in_its_time() {
         (AgentError, 0, SignalEnd::AgentFailed),
     ] {
         let mut signalling = up();
-        let told = outputs(&mut signalling, leave_of("A", reason));
-        assert_eq!(told[0], away);
-        let ends = |told: &[SignalOutput]| told.contains(&SignalOutput::End(expect.clone()));
-        assert_eq!(ends(&told), wait_s == 0);
+        let came = outputs(&mut signalling, leave_of("A", reason));
+        assert_eq!(came[0], away);
+        let ends = |came: &[SignalOutput]| came.contains(&SignalOutput::End(expect.clone()));
+        assert_eq!(ends(&came), wait_s == 0);
         if wait_s > 0 {
             assert!(signalling.next_timer().is_some_and(|next| next <= at(1 + wait_s)));
             assert_eq!(due(&mut signalling, at(wait_s)), []);
@@ -199,19 +199,19 @@ fn an_agent_that_is_back_is_heard_again() {
             outputs(&mut signalling, leave_of("A", DisconnectReason::ClientInitiated));
         }
         let back = ParticipantInfo { sid: "A2".into(), ..participant("A", &[track("T2", false)]) };
-        let told = outputs(&mut signalling, update(&[back]));
-        assert_eq!(told[0], SignalOutput::Event(RoomEvent::AgentRejoined("a".into(), left)));
-        assert!(told.contains(&subscription_to("A2", "T2", true)), "{told:?}");
-        assert_eq!(told.last(), Some(&hear("T2", false)));
+        let came = outputs(&mut signalling, update(&[back]));
+        assert_eq!(came[0], SignalOutput::Event(RoomEvent::AgentRejoined("a".into(), left)));
+        assert!(came.contains(&subscription_to("A2", "T2", true)), "{came:?}");
+        assert_eq!(came.last(), Some(&hear("T2", false)));
         assert_eq!(due(&mut signalling, at(14)), []);
     }
     // A room that was joined anew, in which another agent is.
     let mut signalling = up().anew();
     let other = ParticipantInfo { kind: 4, ..participant("B", &[track("T3", false)]) };
-    let told = outputs(&mut signalling, join(&[other]));
+    let produced = outputs(&mut signalling, join(&[other]));
     let changed = SignalOutput::Event(RoomEvent::AgentChanged("a".into(), "b".into()));
-    assert!(told.contains(&changed) && told.contains(&hear("T3", false)), "{told:?}");
-    assert!(!told.contains(&came("b")), "it is told once: {told:?}");
+    assert!(produced.contains(&changed) && produced.contains(&hear("T3", false)), "{produced:?}");
+    assert!(!produced.contains(&came("b")), "it is told once: {produced:?}");
 }
 
 #[test]
@@ -232,14 +232,14 @@ fn several_tracks_of_the_agent_are_heard_and_others_are_not() {
     let of = |sid: &str, source: TrackSource| TrackInfo { source: source as i32, ..track(sid, false) };
     let (music, voice) = (of("T1", TrackSource::Unknown), of("T2", TrackSource::Microphone));
     outputs(&mut signalling, update(&[participant("A", std::slice::from_ref(&music))]));
-    let told = outputs(&mut signalling, update(&[participant("A", &[music.clone(), voice.clone()])]));
+    let came = outputs(&mut signalling, update(&[participant("A", &[music.clone(), voice.clone()])]));
     let switched =
         [subscription_to("A", "T1", false), subscription_to("A", "T2", true), publishing(), hear("T2", false)];
-    assert_eq!(told, switched);
+    assert_eq!(came, switched);
     let second = of("T3", TrackSource::Microphone);
-    let told = outputs(&mut signalling, update(&[participant("A", &[music, voice, second])]));
+    let produced = outputs(&mut signalling, update(&[participant("A", &[music, voice, second])]));
     let both = ["T2", "T3"].map(|sid| HeardTrack { sid: sid.into(), is_muted: false }).to_vec();
-    assert_eq!(told, [subscription_to("A", "T3", true), SignalOutput::Hear(both)]);
+    assert_eq!(produced, [subscription_to("A", "T3", true), SignalOutput::Hear(both)]);
 }
 
 #[test]
@@ -247,13 +247,13 @@ fn rights_of_the_token_are_looked_at() {
     let check = |can_publish, can_subscribe, expect: Option<&'static str>| {
         let permission = Some(Permission { can_subscribe, can_publish, can_publish_data: false });
         let participant = Some(ParticipantInfo { permission, ..participant("ME", &[]) });
-        let told = outputs(
+        let came = outputs(
             &mut Signalling::default(),
             Response::Join(JoinResponse { participant, ..JoinResponse::default() }),
         );
         let expect =
             expect.map_or(SignalOutput::Joined(vec![]), |right| SignalOutput::End(SignalEnd::NotPermitted(right)));
-        assert_eq!(told, [expect]);
+        assert_eq!(came, [expect]);
     };
     check(true, true, None);
     check(false, true, Some("to publish audio"));

@@ -20,7 +20,7 @@ const REPEATS: usize = 3;
 
 /// Name servers, and their answers as long as those may be kept.
 #[derive(Clone)]
-pub struct NameServers {
+pub(super) struct NameServers {
     resolver: TokioResolver,
     /// True if the servers are those of the system, which may know names by other means too.
     pub are_of_system: bool,
@@ -37,7 +37,7 @@ impl NameServers {
     ///
     /// # Errors
     /// Those of the library that asks.
-    pub fn at(servers: &[SocketAddr]) -> io::Result<NameServers> {
+    pub(super) fn at(servers: &[SocketAddr]) -> io::Result<NameServers> {
         let servers = servers.iter().map(|server| {
             let mut ways = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
             ways.iter_mut().for_each(|way| way.port = server.port());
@@ -51,7 +51,7 @@ impl NameServers {
     ///
     /// # Errors
     /// The file cannot be read, or names no server.
-    pub fn of_system() -> io::Result<NameServers> {
+    pub(super) fn of_system() -> io::Result<NameServers> {
         let (config, options) = hickory_resolver::system_conf::read_system_conf().map_err(io::Error::other)?;
         NameServers::with(config, options, true)
     }
@@ -66,7 +66,7 @@ impl NameServers {
     }
 
     /// Asks. Addresses are asked for by those `families` alone that can be used.
-    pub async fn ask(&self, question: &Question, families: Families) -> Answer {
+    pub(super) async fn ask(&self, question: &Question, families: Families) -> Answer {
         let answer = match question {
             Question::Pointers(name) => self.pointers(name).await.map(Answer::Pointers),
             Question::Services(name) => self.services(name).await.map(Answer::Services),
@@ -108,7 +108,10 @@ impl NameServers {
             Ok(found) => Ok(found.answers().iter().map(|record| record.data.clone()).collect()),
             Err(error) if error.is_no_records_found() => Ok(Vec::new()),
             Err(NetError::Dns(DnsError::ResponseCode(code))) => Err(Trouble::Refused(code.to_string())),
-            Err(_) => Err(Trouble::Silent),
+            Err(error) => {
+                tracing::debug!(%error, %kind, "no name server answers");
+                Err(Trouble::Silent)
+            }
         }
     }
 }
@@ -141,7 +144,7 @@ fn services(found: &[RData]) -> Vec<Service> {
 }
 
 /// Returns the answer to a question by one message of a name server (RFC 1035 4); `None`: the bytes are no message.
-pub fn answer_in(question: &Question, message: &[u8]) -> Option<Answer> {
+pub(super) fn answer_in(question: &Question, message: &[u8]) -> Option<Answer> {
     let message = Message::from_vec(message).ok()?;
     let found: Vec<RData> = message.answers.iter().map(|record| record.data.clone()).collect();
     Some(answer_of(question, &found))
@@ -171,7 +174,7 @@ async fn first_with_records(
 
 /// Returns the addresses of a name that is known without name servers: in the hosts file, or `localhost` (RFC 6761
 /// 6.3). `None` for others. The hosts file is read each time, so that changes count.
-pub fn known_here(name: &str) -> Option<Vec<IpAddr>> {
+pub(super) fn known_here(name: &str) -> Option<Vec<IpAddr>> {
     let mut name = Name::from_utf8(name).ok()?;
     name.set_fqdn(true);
     let hosts = Hosts::from_system().unwrap_or_default();

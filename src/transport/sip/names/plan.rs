@@ -10,7 +10,7 @@ use ringer_sip::uri::{Scheme, Uri};
 use url::Host;
 
 /// Most hops of one URI.
-pub const HOPS_MOST: usize = 16;
+pub(super) const HOPS_MOST: usize = 16;
 /// Most NAPTR records of one domain that are followed.
 const POINTERS_MOST: usize = 8;
 
@@ -56,7 +56,7 @@ impl Families {
 
 /// Terms of a search: the ways that this side can go.
 #[derive(Clone, Debug)]
-pub struct Ways {
+pub(super) struct Ways {
     /// Transports that this side speaks, the preferred one first.
     pub spoken: Vec<Transport>,
     /// Families of addresses that it can send to.
@@ -175,7 +175,7 @@ impl fmt::Display for Lost {
 ///
 /// # Errors
 /// The words for a transport that it cannot have.
-pub fn asked_transport(uri: &Uri) -> Result<Option<Transport>, String> {
+pub(super) fn asked_transport(uri: &Uri) -> Result<Option<Transport>, String> {
     let named = uri.params.get("transport");
     let transport = match named.map(|name| (name, Transport::from_name(name))) {
         Some((name, None)) => return Err(format!("SIP is spoken over UDP, TCP and TLS alone, and not over {name:?}")),
@@ -244,7 +244,7 @@ enum Stage {
 /// The search for the hops of one URI: at most three rounds of questions, each of which [`Search::take`] brings to the
 /// next.
 #[derive(Debug)]
-pub struct Search {
+pub(super) struct Search {
     domain: String,
     asked: Option<Transport>,
     port: Option<u16>,
@@ -258,7 +258,7 @@ impl Search {
     ///
     /// # Errors
     /// [`Lost::NotSpoken`].
-    pub fn begin(uri: &Uri, mut ways: Ways) -> Result<Search, Lost> {
+    pub(super) fn begin(uri: &Uri, mut ways: Ways) -> Result<Search, Lost> {
         check_spoken(uri, &ways.spoken)?;
         let asked = asked_transport(uri).map_err(Lost::NotSpoken)?;
         if let Some(transport) = asked {
@@ -284,12 +284,12 @@ impl Search {
     }
 
     /// Returns the name that is searched for, without a dot at its end.
-    pub fn domain(&self) -> &str {
+    pub(super) fn domain(&self) -> &str {
         &self.domain
     }
 
     /// Returns the questions of this round; none when the search is over.
-    pub fn questions(&self) -> Vec<Question> {
+    pub(super) fn questions(&self) -> Vec<Question> {
         let mut questions = match &self.stage {
             Stage::Pointers => vec![Question::Pointers(format!("{}.", self.domain))],
             Stage::Services { named, .. } => named.iter().map(|named| Question::Services(named.name.clone())).collect(),
@@ -304,7 +304,7 @@ impl Search {
     }
 
     /// Takes the answers of this round. `draw(most)` gives a number from 0 to `most`, for weights.
-    pub fn take(&mut self, answers: &BTreeMap<Question, Answer>, draw: &mut dyn FnMut(u32) -> u32) {
+    pub(super) fn take(&mut self, answers: &BTreeMap<Question, Answer>, draw: &mut dyn FnMut(u32) -> u32) {
         let stage = std::mem::replace(&mut self.stage, Stage::Lost(Lost::NoAddress));
         self.stage = match stage {
             Stage::Pointers => self.take_pointers(answers),
@@ -318,7 +318,7 @@ impl Search {
     ///
     /// # Errors
     /// [`Lost`].
-    pub fn hops(self, allows: &dyn Fn(IpAddr) -> bool) -> Result<Vec<Hop>, Lost> {
+    pub(super) fn hops(self, allows: &dyn Fn(IpAddr) -> bool) -> Result<Vec<Hop>, Lost> {
         let found = match self.stage {
             Stage::Found(found) => found,
             Stage::Lost(lost) => return Err(lost),

@@ -14,14 +14,14 @@ pub(super) struct Branches {
 
 impl Branches {
     /// Has the branch `tag` heard, with these media.
-    pub fn hear(&mut self, tag: &str, plan: MediaPlan) {
+    pub(super) fn hear(&mut self, tag: &str, plan: MediaPlan) {
         self.learn(tag, plan);
         self.heard = Some(tag.to_owned());
     }
 
     /// Takes a change of a branch's media. Returns true where they are heard: those of the branch that is, or of a call
     /// without branches.
-    pub fn learn(&mut self, tag: &str, plan: MediaPlan) -> bool {
+    pub(super) fn learn(&mut self, tag: &str, plan: MediaPlan) -> bool {
         match self.known.iter_mut().find(|(known, _)| known == tag) {
             Some((_, known)) => *known = plan,
             None => self.known.push((tag.to_owned(), plan)),
@@ -31,7 +31,7 @@ impl Branches {
     }
 
     /// Has the branch `tag` heard again. Returns its media; `None` where it has none, or is heard already.
-    pub fn return_to(&mut self, tag: &str) -> Option<MediaPlan> {
+    pub(super) fn return_to(&mut self, tag: &str) -> Option<MediaPlan> {
         let (_, plan) = self.known.iter().find(|(known, _)| known == tag)?;
         let is_heard = self.heard.as_deref() == Some(tag);
         self.heard = Some(tag.to_owned());
@@ -39,7 +39,7 @@ impl Branches {
     }
 
     /// Forgets all branches: the call is answered.
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         *self = Branches::default();
     }
 }

@@ -263,11 +263,11 @@ mod tests {
         let mut port = caller();
         port.receive(answer_by("a", agreement("m.example", 6000)));
         for _ in 0..64 {
-            assert!(!outputs_of(&mut port).iter().any(|told| told.starts_with("ended")));
+            assert!(!outputs_of(&mut port).iter().any(|line| line.starts_with("ended")));
             port.receive(CallEvent::Unchanged { code: 200, why: None });
         }
-        let told = outputs_of(&mut port);
-        assert_eq!(told[..2], ["hang up 88", "ended NoMedia: the host \"m.example\" of the media has no address"]);
+        let came = outputs_of(&mut port);
+        assert_eq!(came[..2], ["hang up 88", "ended NoMedia: the host \"m.example\" of the media has no address"]);
     }
 
     #[test]
@@ -351,11 +351,11 @@ mod tests {
             ("sendrecv", &[media], false),
         ] {
             let if_held = |word: &'static str| if holds { vec![word] } else { vec![] };
-            let told = |first: &[&'static str]| [first, goes, &["answered"], &if_held(on)].concat();
+            let expected_of = |first: &[&'static str]| [first, goes, &["answered"], &if_held(on)].concat();
             let (agreed, offer) = held(how);
             let mut port = caller();
             port.receive(answer_by("a", agreed));
-            assert_eq!(outputs_of(&mut port), told(&[]), "answered with {how}");
+            assert_eq!(outputs_of(&mut port), expected_of(&[]), "answered with {how}");
             // The event behind the agreement says nothing new.
             port.receive(change_by("a", agreement("192.0.2.7", 6000)));
             port.receive(CallEvent::Hold(false));
@@ -364,12 +364,12 @@ mod tests {
 
             let mut port = SipPort::incoming(String::new(), Some(&offer), &offer_at(4000), guard()).expect("taken");
             port.answer();
-            assert_eq!(outputs_of(&mut port), told(&["limit", "answer"]), "offered with {how}");
+            assert_eq!(outputs_of(&mut port), expected_of(&["limit", "answer"]), "offered with {how}");
 
             let mut port = SipPort::incoming(String::new(), None, &offer_at(4000), guard()).expect("taken");
             port.answer();
             port.receive(CallEvent::Confirmed { sdp: Some(offer) });
-            assert_eq!(outputs_of(&mut port), told(&["limit", "answer"]), "the ACK has {how}");
+            assert_eq!(outputs_of(&mut port), expected_of(&["limit", "answer"]), "the ACK has {how}");
         }
     }
 }

@@ -90,18 +90,18 @@ impl SipPort {
 
     /// Tells an event of the timeline, which begins when the call is up.
     fn tell(&mut self, name: &'static str, data: Value) {
-        let told = ChannelEvent::Other { name: name.into(), data };
+        let event = ChannelEvent::Other { name: name.into(), data };
         if self.is_up {
-            self.signal(Signal::Channel { told, follows_own: false });
+            self.signal(Signal::Channel { event, follows_own: false });
         } else if self.kept.len() < MAX_KEPT {
-            self.kept.push(told);
+            self.kept.push(event);
         }
     }
 
     /// Tells what happened before the call was up.
     pub(super) fn tell_kept(&mut self) {
-        for told in std::mem::take(&mut self.kept) {
-            self.signal(Signal::Channel { told, follows_own: false });
+        for event in std::mem::take(&mut self.kept) {
+            self.signal(Signal::Channel { event, follows_own: false });
         }
     }
 }
@@ -137,7 +137,7 @@ mod tests {
             match output {
                 PortOutput::Warning(text) => warnings.push(text),
                 PortOutput::Signal(Signal::Answered { .. }) => is_up = true,
-                PortOutput::Signal(Signal::Channel { told: ChannelEvent::Other { name, .. }, .. }) => {
+                PortOutput::Signal(Signal::Channel { event: ChannelEvent::Other { name, .. }, .. }) => {
                     assert!(is_up, "the timeline begins with the answer");
                     names.push(match name {
                         std::borrow::Cow::Borrowed(name) => name,
@@ -177,7 +177,7 @@ mod tests {
             let mut port = port(&[], &[]);
             stranger.into_iter().for_each(|stranger| port.take_stranger(stranger));
             let warning = port.strangers_warning(7);
-            let fits = |(told, expect): (&String, &str)| told.contains("192.0.2.1:5000") && told.ends_with(expect);
+            let fits = |(event, expect): (&String, &str)| event.contains("192.0.2.1:5000") && event.ends_with(expect);
             assert_eq!(warning.as_ref().zip(expect).map(fits), expect.map(|_| true), "{warning:?}");
             assert_eq!(port.strangers_warning(0), None);
             assert_eq!(report(port).1, Vec::from_iter(event));

@@ -386,7 +386,7 @@ impl Table {
             Kind::VonageWebsocket => VONAGE,
             Kind::Audiohook => AUDIOHOOK,
             Kind::ChanWebsocket => CHAN,
-            Kind::Default | Kind::PipecatProtobuf | Kind::RawPcm16 => RAW,
+            Kind::Default | Kind::PipecatProtobuf | Kind::RawPcm16 | Kind::Platform => RAW,
         };
         let caller = Direction::new(lines.caller_key, lines.caller);
         let agent = Direction::new(lines.agent_key, lines.agent);

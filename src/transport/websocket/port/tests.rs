@@ -98,7 +98,7 @@ impl Rig {
     /// Returns the data of the events of this name that were told.
     fn events_of(&self, wanted: &str) -> impl Iterator<Item = &Value> {
         self.signals.iter().filter_map(move |signal| match signal {
-            Signal::Channel { told: ChannelEvent::Other { name, data }, .. } if name == wanted => Some(data),
+            Signal::Channel { event: ChannelEvent::Other { name, data }, .. } if name == wanted => Some(data),
             _ => None,
         })
     }
@@ -197,15 +197,15 @@ fn the_agent_can_speak_once_the_socket_is_open_and_the_start_was_sent() {
         outputs(&mut port);
         for attempt in 0..2 {
             port.on_open(Time(attempt), "127.0.0.1:1".to_owned());
-            let told = outputs(&mut port);
+            let came = outputs(&mut port);
             let is_ready = |output: &PortOutput<WebSocketAction>| *output == PortOutput::Signal(Signal::Ready);
             let start = |output: &PortOutput<WebSocketAction>| {
                 matches!(output, PortOutput::Act(WebSocketAction::Send(SocketOrder::Send(Message::Text(text))))
                     if text.contains("\"start\""))
             };
-            assert_eq!(told.iter().filter(|output| is_ready(output)).count(), 1, "{kind:?}");
+            assert_eq!(came.iter().filter(|output| is_ready(output)).count(), 1, "{kind:?}");
             if kind == Kind::TwilioMediaStreams {
-                assert!(told.iter().position(start) < told.iter().position(is_ready), "{told:?}");
+                assert!(came.iter().position(start) < came.iter().position(is_ready), "{came:?}");
             }
             port.on_loss(Time(attempt), "gone");
             outputs(&mut port);
@@ -321,12 +321,12 @@ fn messages_of_the_other_side_are_signals_and_lines() {
     rig.receive(Message::Text(r#"{"type":"session.error","data":{"code":"C","message":"M"}}"#.to_owned()));
     rig.receive(Message::Text("{".to_owned()));
     rig.receive(Message::Binary(vec![0; 64_000]));
-    let told = |signal: &Signal| match signal {
-        Signal::Channel { told, .. } => told.name(),
+    let name_of = |signal: &Signal| match signal {
+        Signal::Channel { event, .. } => event.name(),
         other => panic!("{other:?}"),
     };
     assert_eq!(
-        rig.signals.iter().map(told).collect::<Vec<_>>(),
+        rig.signals.iter().map(name_of).collect::<Vec<_>>(),
         ["agent_speech_event", "agent_error", "dialect_violation"]
     );
     assert_eq!(rig.port.agent_errors().len(), 1);
@@ -410,8 +410,8 @@ fn audio_of_another_rate_is_told_within_two_seconds() {
             rig.receive(message.clone());
             rig.pass(20);
         }
-        let told: Vec<&Value> = rig.events_of("rate_mismatch").collect();
-        assert!(matches!(told[..], [data] if data["message"] == expect), "{kind:?}: {told:?}");
+        let events: Vec<&Value> = rig.events_of("rate_mismatch").collect();
+        assert!(matches!(events[..], [data] if data["message"] == expect), "{kind:?}: {events:?}");
         assert_eq!(rig.warnings, [expect], "{kind:?}");
         // At real time nothing is told.
         let mut rig = Rig::on(kind);
@@ -504,14 +504,14 @@ fn audio_that_was_sent_and_not_played_is_told() {
         rig.unheard(300, 16 * 5700);
         rig.port.on_close(rig.now, 1000, "");
         rig.drain();
-        let told: Vec<&Value> = rig.events_of("audio_not_played").collect();
+        let events: Vec<&Value> = rig.events_of("audio_not_played").collect();
         let expect = json!({ "unplayed_ms": 5700 });
-        assert!(matches!(told[..], [data] if near(data, &expect)), "{kind:?}: {told:?}");
+        assert!(matches!(events[..], [data] if near(data, &expect)), "{kind:?}: {events:?}");
         let expect = "5.7 s of the agent's audio were sent and not played, as the carrier would cut them";
         assert_eq!(rig.warnings, [expect], "{kind:?}");
         assert_eq!(rig.end().map(|(kind, ..)| kind), Some(RemoteKind::Bye));
         // It is told before the end.
-        let is_told = |signal: &Signal| matches!(signal, Signal::Channel { told: ChannelEvent::Other { .. }, .. });
+        let is_told = |signal: &Signal| matches!(signal, Signal::Channel { event: ChannelEvent::Other { .. }, .. });
         let is_end = |signal: &Signal| matches!(signal, Signal::Ended(_));
         assert!(rig.signals.iter().position(is_told) < rig.signals.iter().position(is_end), "{kind:?}");
         // 200 ms ahead, and silence however long, are not worth a word; nor is what this side cuts by hanging up.

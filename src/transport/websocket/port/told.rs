@@ -1,11 +1,11 @@
 //! Events, errors and warnings that a port tells of the other side, and its report at the end of the call besides the
 //! end itself.
 
-use ringer_media::call::{AUDIO_NOT_PLAYED, ChannelEvent, Signal};
+use ringer_media::call::{AUDIO_NOT_PLAYED, ChannelEvent, Event, EventKind, Signal};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
-use super::{MAX_DATA, PortOutput, WebSocketPort};
+use super::{MAX_DATA, PortOutput, SessionControl, State, WebSocketPort};
 use crate::peer::AgentError;
 use crate::websocket::Kind;
 use crate::websocket::protobuf::PROTOBUF_FRAMES;
@@ -45,7 +45,7 @@ impl Refused {
 
     /// Returns one warning about all of them, at the end of a call with `dialect`; `None` when there is nothing to
     /// tell.
-    fn warning(&self, dialect: Kind, has_audio: bool) -> Option<String> {
+    fn warning(&self, dialect: &str, has_audio: bool) -> Option<String> {
         let all: u32 = self.counts.iter().map(|(_, count)| count).sum();
         let noun = if all == 1 { "message" } else { "messages" };
         let codes = match &self.counts[..] {
@@ -60,7 +60,7 @@ impl Refused {
             _ if !has_audio => Some("no message held audio of it".to_owned()),
             _ => None,
         };
-        let doubt = doubt.map(|why| format!("does the agent speak the dialect {}? {why}", dialect.name()));
+        let doubt = doubt.map(|why| format!("does the agent speak the dialect {dialect}? {why}"));
         (refused.is_some() || doubt.is_some()).then(|| refused.into_iter().chain(doubt).collect::<Vec<_>>().join("; "))
     }
 }
@@ -74,6 +74,15 @@ impl WebSocketPort {
             self.errors.push(AgentError { code: code.clone(), message: message.clone(), at_ms });
         }
         self.tell(ChannelEvent::Error { code, message }, false);
+    }
+
+    pub(super) fn tell_tool(&mut self, name: String, parameters: Value, output: Value) {
+        let short =
+            |data: Value| if data.to_string().len() > MAX_DATA { json!({ "dropped": "too long" }) } else { data };
+        let (parameters, output) = (short(parameters), short(output));
+        let name = name.chars().take(ERROR_CHARS).collect::<String>().into();
+        let source = self.dialect.kind.name().into();
+        self.tell(ChannelEvent::ToolCalled { name, parameters, output, source, at_ms: None }, false);
     }
 
     pub(super) fn tell_other(&mut self, name: &'static str, data: Value) {
@@ -94,10 +103,22 @@ impl WebSocketPort {
         }
     }
 
+    /// Takes an event of the call, of which the server of a platform tells its client the words.
+    pub fn own_event(&mut self, event: &Event) {
+        let control = match &event.what {
+            _ if self.dialect.far.is_none() || self.state != State::Open => return,
+            EventKind::SpeechStarted { text, .. } => SessionControl::Words(text.to_string()),
+            EventKind::SpeechEnded { text, interrupted: true, .. } => SessionControl::Cut(text.to_string()),
+            _ => return,
+        };
+        self.session.control(self.now, control);
+        self.drain();
+    }
+
     /// Tells of something that this side found out.
     pub(super) fn tell_always(&mut self, name: &'static str, data: Value) {
-        let told = ChannelEvent::Other { name: name.into(), data };
-        self.signal(Signal::Channel { told, follows_own: false });
+        let event = ChannelEvent::Other { name: name.into(), data };
+        self.signal(Signal::Channel { event, follows_own: false });
     }
 
     /// Returns the errors that the other side told of.
@@ -112,7 +133,7 @@ impl WebSocketPort {
 
     /// Returns the warning about the other side's messages that were refused; `None` when none was.
     pub fn refused_warning(&self) -> Option<String> {
-        self.refused.warning(self.dialect.kind, self.session.has_heard_audio())
+        self.refused.warning(self.dialect.name(), self.session.has_heard_audio())
     }
 }
 
@@ -130,13 +151,13 @@ mod tests {
         ] {
             let mut refused = Refused::default();
             codes.iter().for_each(|code| refused.count(code, true));
-            assert_eq!(refused.warning(Kind::Default, true).as_deref(), expect);
+            assert_eq!(refused.warning(Kind::Default.name(), true).as_deref(), expect);
             let doubt = "; does the agent speak the dialect default? no message held audio of it";
             let expect = expect.map(|expect| format!("{expect}{doubt}"));
-            assert_eq!(refused.warning(Kind::Default, false), expect, "nothing that was said could be heard");
+            assert_eq!(refused.warning(Kind::Default.name(), false), expect, "nothing that was said could be heard");
         }
         let mut deviating = Refused::default();
         deviating.count("UNKNOWN_TYPE", false);
-        assert_eq!(deviating.warning(Kind::Default, true), None, "what is played all the same is an event");
+        assert_eq!(deviating.warning(Kind::Default.name(), true), None, "what is played all the same is an event");
     }
 }

@@ -142,12 +142,12 @@ fn a_mark_comes_back_when_its_audio_was_played() {
     side.text(&audio);
     side.text(&mark(&stream, "m1"));
     side.text(&mark(&stream, "m2"));
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     while side.ms() < 2100 {
         side.say(&[0; 320]);
-        told.extend(side.control_texts().iter().map(|text| (text["mark"]["name"].to_string(), side.ms())));
+        texts.extend(side.control_texts().iter().map(|text| (text["mark"]["name"].to_string(), side.ms())));
     }
-    assert_eq!(told, [("\"m1\"", 1000), ("\"m1\"", 2000), ("\"m2\"", 2000)].map(|(name, ms)| (name.to_owned(), ms)));
+    assert_eq!(texts, [("\"m1\"", 1000), ("\"m1\"", 2000), ("\"m2\"", 2000)].map(|(name, ms)| (name.to_owned(), ms)));
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn plivo_marks_and_formats() {
     side.text(r#"{"event":"sendDTMF","dtmf":"7"}"#);
     assert!(side.has_seen(&SessionOutput::Digit('7')));
     side.text(r#"{"event":"sendDTMF","dtmf":"12#"}"#);
-    assert!("12#".chars().all(|key| side.has_seen(&SessionOutput::Digit(key))));
+    assert!("12#".chars().all(|digit| side.has_seen(&SessionOutput::Digit(digit))));
     side.text(r#"{"event":"playAudio","media":{"contentType":"audio/mp3","sampleRate":8000,"payload":"AA=="}}"#);
     assert_eq!(side.codes(), ["MISSING_FIELD"]);
 }

@@ -46,8 +46,8 @@ fn only_whole_frames_are_played_unless_buffered() {
     side.wait(20);
     assert!(side.texts().is_empty());
     side.wait(20);
-    let told = side.texts();
-    assert_eq!((&told[0]["event"], &told[0]["correlation_id"]), (&json!("MEDIA_BUFFERING_COMPLETED"), &json!("b")));
+    let found = side.texts();
+    assert_eq!((&found[0]["event"], &found[0]["correlation_id"]), (&json!("MEDIA_BUFFERING_COMPLETED"), &json!("b")));
     // 300 bytes of sound, then silence.
     assert!(side.heard[100..590].iter().all(|sample| sample.abs() > 1000));
     side.binary(&[0xff; 160]);
@@ -139,7 +139,7 @@ fn control_may_be_plain_text() {
     let mut check = |command: &str, expect: &str| {
         side.text(command);
         side.wait(20);
-        let told: Vec<String> = side
+        let texts: Vec<String> = side
             .sent
             .drain(..)
             .filter_map(|message| match message {
@@ -147,9 +147,9 @@ fn control_may_be_plain_text() {
                 Message::Binary(_) => None,
             })
             .collect();
-        let told = told.join("|");
-        let told = told.split(' ').filter(|word| !word.starts_with("channel_id:")).collect::<Vec<_>>().join(" ");
-        assert_eq!(told, expect, "{command}");
+        let found = texts.join("|");
+        let seen = found.split(' ').filter(|word| !word.starts_with("channel_id:")).collect::<Vec<_>>().join(" ");
+        assert_eq!(seen, expect, "{command}");
     };
     check("MARK_MEDIA a b:c", "MEDIA_MARK_PROCESSED a b:c");
     check("MARK_MEDIA", "MEDIA_MARK_PROCESSED");

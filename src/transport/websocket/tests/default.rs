@@ -30,12 +30,12 @@ fn utterances_are_named_in_order() {
     side.order(SessionControl::UtteranceStarted);
     side.order(SessionControl::UtteranceStarted);
     let texts = side.texts();
-    let told: Vec<(&str, &str)> = texts
+    let names: Vec<(&str, &str)> = texts
         .iter()
         .map(|text| (text["type"].as_str().unwrap_or(""), text["data"]["utterance_id"].as_str().unwrap_or("")))
         .collect();
     assert_eq!(
-        told,
+        names,
         [
             ("speech.started", "dh-13062-1"),
             ("speech.completed", "dh-13062-1"),
@@ -135,10 +135,10 @@ fn the_other_sides_speech_is_told_once() {
     side.text(r#"{"type":"speech.started","data":{"utterance_id":"a"}}"#);
     side.text(r#"{"type":"speech.completed","data":{"utterance_id":"a"}}"#);
     side.text(r#"{"type":"speech.completed","data":{"utterance_id":"z"}}"#);
-    let told: Vec<_> = side.seen.iter().map(|(_, output)| output.clone()).collect();
+    let outputs: Vec<_> = side.seen.iter().map(|(_, output)| output.clone()).collect();
     let started = |id: &str, follows_own| SessionOutput::SpeechStarted { utterance_id: id.to_owned(), follows_own };
-    assert_eq!(told[..3], [SessionOutput::Opened, started("a", true), started("b", false)]);
-    assert_eq!(told[4], SessionOutput::SpeechCompleted { utterance_id: "a".to_owned() });
+    assert_eq!(outputs[..3], [SessionOutput::Opened, started("a", true), started("b", false)]);
+    assert_eq!(outputs[4], SessionOutput::SpeechCompleted { utterance_id: "a".to_owned() });
     assert_eq!(side.events(), ["speech_started_again", "speech_completed_unknown"]);
 }
 
@@ -153,13 +153,13 @@ fn marks_are_echoed_when_their_audio_was_played() {
     side.text(&mark("b"));
     side.binary(&vec![1; 2 * 320]);
     side.text(&mark("a"));
-    let mut told = Vec::new();
+    let mut positions = Vec::new();
     for _ in 0..4 {
         side.say(&[0; 320]);
-        told.extend(side.texts().into_iter().map(|text| (text["data"]["name"].to_string(), side.ms())));
+        positions.extend(side.texts().into_iter().map(|text| (text["data"]["name"].to_string(), side.ms())));
     }
     let expect = [("\"a\"", 40), ("\"b\"", 40), ("\"a\"", 60)];
-    assert_eq!(told, expect.map(|(name, ms)| (name.to_owned(), ms)));
+    assert_eq!(positions, expect.map(|(name, ms)| (name.to_owned(), ms)));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_minute_of_audio_waits() {
     }
     assert_eq!(dropped, 480_000);
     side.binary(&vec![1; 32_000]);
-    assert_eq!(side.queue.len(), 960_000 - 32_000 + 16_000, "there is room again");
+    assert_eq!(side.queue.len(), 960_000 - 32_000 + 16_000, "there is space again");
 }
 
 #[test]

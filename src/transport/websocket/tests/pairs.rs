@@ -133,7 +133,7 @@ fn marks_are_reached_in_order_and_time() {
         }
         let asked = pair.agent.ms();
         pair.wait(2000);
-        let told: Vec<(u64, &str)> = pair
+        let marks: Vec<(u64, &str)> = pair
             .agent
             .seen
             .iter()
@@ -143,12 +143,12 @@ fn marks_are_reached_in_order_and_time() {
             })
             .collect();
         match dialect.kind {
-            Kind::PipecatProtobuf | Kind::RawPcm16 => assert!(told.is_empty()),
+            Kind::PipecatProtobuf | Kind::RawPcm16 => assert!(marks.is_empty()),
             // One report for both, at the end of what was played.
-            Kind::Audiohook => assert!(told.len() == 2 && told[1].1 == "b", "{told:?}"),
+            Kind::Audiohook => assert!(marks.len() == 2 && marks[1].1 == "b", "{marks:?}"),
             _ => {
-                assert_eq!(told.iter().map(|(_, name)| *name).collect::<Vec<_>>(), ["a", "b"], "{dialect:?}");
-                let late = told[1].0 - asked;
+                assert_eq!(marks.iter().map(|(_, name)| *name).collect::<Vec<_>>(), ["a", "b"], "{dialect:?}");
+                let late = marks[1].0 - asked;
                 assert!(late <= chunk as u64 + 20, "{dialect:?} {late}");
             }
         }
@@ -218,7 +218,7 @@ fn each_side_can_hang_up() {
         pair.exchange();
         assert!(pair.caller.has_seen(&SessionOutput::Ended(SessionEnd::Own)), "{dialect:?}");
         assert_eq!(pair.caller.close(), Some((1000, "call ended")), "{dialect:?}");
-        let told = pair.agent.has_seen(&SessionOutput::Ended(SessionEnd::Peer));
+        let has_ended = pair.agent.has_seen(&SessionOutput::Ended(SessionEnd::Peer));
         let tells = matches!(
             dialect.kind,
             Kind::TwilioMediaStreams
@@ -227,7 +227,7 @@ fn each_side_can_hang_up() {
                 | Kind::ExotelAgentstream
                 | Kind::Audiohook
         );
-        assert_eq!(told, tells, "{dialect:?}");
+        assert_eq!(has_ended, tells, "{dialect:?}");
 
         let mut pair = Pair::new(&dialect);
         pair.agent.order(SessionControl::Hangup);

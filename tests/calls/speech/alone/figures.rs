@@ -1,5 +1,7 @@
 //! Figures of neural speech that `make speech` prints.
 
+mod people;
+
 use serde_json::{Value, json};
 
 use super::neural::{Asked, INTENT, bring_models};

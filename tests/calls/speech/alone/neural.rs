@@ -16,11 +16,11 @@ use crate::json::with;
 use crate::program::{KEY, PATIENCE, Program, client, ringer, up};
 
 /// Words that each caller says after the greeting.
-pub const INTENT: &str = "I would like to see a doctor. The third of March. Yes, that is good.";
+pub(crate) const INTENT: &str = "I would like to see a doctor. The third of March. Yes, that is good.";
 
 /// Returns the folder of the models that tests use.
 #[expect(clippy::disallowed_methods, reason = "the place of the models is no setting of the program")]
-fn model_cache() -> PathBuf {
+pub(crate) fn model_cache() -> PathBuf {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let home = || named("HOME").unwrap_or_default().join(".cache/ringer-test-models");
     let folder = named("RINGER_MODELS_CACHE").unwrap_or_else(home);
@@ -29,7 +29,7 @@ fn model_cache() -> PathBuf {
 }
 
 /// Links the models into the data folder, where the program finds them without any setting.
-pub fn bring_models(data: &Path) {
+pub(crate) fn bring_models(data: &Path) {
     let models = data.join("models");
     std::fs::create_dir(&models).expect("the folder is writable");
     for name in ["tiny.en", "joe"] {
@@ -38,7 +38,7 @@ pub fn bring_models(data: &Path) {
 }
 
 /// The program, asked over HTTP.
-pub struct Asked {
+pub(crate) struct Asked {
     pub base: String,
 }
 
@@ -54,7 +54,7 @@ impl Asked {
         answer
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Value {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Value {
         self.send(reqwest::Method::POST, path, Some(body)).await.json().await.expect("JSON")
     }
 
@@ -63,14 +63,14 @@ impl Asked {
     }
 
     /// Waits for the end of a result's events.
-    pub async fn over(&self, id: &str) -> Value {
+    pub(crate) async fn over(&self, id: &str) -> Value {
         let events = self.send(reqwest::Method::GET, &format!("/v1/simulation-result/{id}/events"), None).await;
         timeout(2 * PATIENCE, events.bytes()).await.expect("it is over in time").expect("the stream is whole");
         self.get(&format!("/v1/retrieve-simulation-result/{id}")).await["simulation_result"].clone()
     }
 
     /// Returns the data of a result's events of this name.
-    pub async fn events(&self, id: &str, name: &str) -> Vec<Value> {
+    pub(crate) async fn events(&self, id: &str, name: &str) -> Vec<Value> {
         let timeline = self.get(&format!("/v1/simulation-result/{id}/timeline")).await;
         let events = timeline["events"].as_array().expect("events").iter();
         events.filter(|event| event["event"] == name).map(|event| event["data"].clone()).collect()
@@ -99,6 +99,11 @@ impl Asked {
             "participants": [{ "role": "AGENT", "spoke_first": true, "name": "Desk" }, { "role": "USER" }],
             "recording_base64": format!("data:audio/wav;base64,{}", STANDARD.encode(wav)),
         });
+        self.evaluate(body).await
+    }
+
+    /// Brings a production call in and waits until it is judged; returns its log.
+    pub(crate) async fn evaluate(&self, body: Value) -> Value {
         let id = self.post("/v1/evaluate-call", body).await["call_id"].as_str().expect("an id").to_owned();
         let mut looks = interval(Duration::from_millis(100));
         let judged = async {

@@ -96,8 +96,8 @@ fn the_origin_can_be_moved() {
             leg.set_origin(Time::from_millis(1500));
             before -= 500 * 16;
         }
-        let mut room = Scratch::default();
-        let heard = leg.listen(now, &mut room);
+        let mut scratch = Scratch::default();
+        let heard = leg.listen(now, &mut scratch);
         if i > 10 && heard.kind == HeardKind::Real {
             assert_eq!(heard.position, before + FRAME as Sample, "{i}");
         }

@@ -69,8 +69,8 @@ fn another_codec_of_the_same_clock_is_followed() {
                 types.push(Packet::parse(&bytes).expect("it is RTP").header.payload_type);
                 assert_eq!(far.receive(now, &bytes), Received::Audio);
             }
-            let mut room = Scratch::default();
-            let frame = far.listen(now, &mut room);
+            let mut scratch = Scratch::default();
+            let frame = far.listen(now, &mut scratch);
             heard.push((tick, frame.position, power(frame.pcm)));
         }
         assert_eq!((types[100], types[200]), (first.payload_type(), second.payload_type()));

@@ -32,8 +32,8 @@ fn packet_of(sent: usize, encoder: &mut Encoder, pcm: &[i16]) -> [u8; HEADER + 1
 
 /// Listens to 20 ms, and records what belongs in a recording.
 fn record(leg: &mut RtpLeg, now: Time, window: &mut crate::recording::Window) {
-    let mut room = Scratch::default();
-    let heard = leg.listen(now, &mut room);
+    let mut scratch = Scratch::default();
+    let heard = leg.listen(now, &mut scratch);
     window.move_back(heard.moved);
     let recorded = |kind| matches!(kind, HeardKind::Real | HeardKind::Lost);
     if let Some(passed) = heard.passed.filter(|passed| recorded(passed.kind)) {

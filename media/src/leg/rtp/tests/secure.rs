@@ -35,8 +35,8 @@ fn talk(
         let reports = [near.report(now, now.0).map(<[u8]>::to_vec), far.report(now, now.0).map(<[u8]>::to_vec)];
         reports[0].iter().for_each(|bytes| far.receive_report(now, bytes));
         reports[1].iter().for_each(|bytes| near.receive_report(now, bytes));
-        let mut room = Scratch::default();
-        heard.extend_from_slice(far.listen(now, &mut room).pcm);
+        let mut scratch = Scratch::default();
+        heard.extend_from_slice(far.listen(now, &mut scratch).pcm);
     }
     (heard, near, far)
 }

@@ -1,4 +1,4 @@
-//! Streams as real endpoints send them: sources that change, timestamps that jump, long packets, keys pressed on the
+//! Streams as real endpoints send them: sources that change, timestamps that jump, long packets, digits pressed on the
 //! way, packets that nobody asked for.
 
 use super::*;
@@ -8,21 +8,21 @@ use crate::rtp::packet::event_of;
 fn hear_tone(codec: Codec, sent: &[(u64, Vec<u8>)], from_ms: u64, for_ms: u64) -> (Take, u64) {
     let (take, _) = hear(codec, sent, net_with_delay(30.0), for_ms);
     let mut leg = RtpLeg::new(params(codec), Seed(3), Time::from_millis(ORIGIN_MS));
-    let (mut next, mut told) = (0, None);
+    let (mut next, mut heard_ms) = (0, None);
     for tick in 0..for_ms / 20 {
         let now_ms = tick * 20 + 7;
         while let Some((at, bytes)) = sent.get(next).filter(|(at, _)| at + 30 <= now_ms) {
             leg.receive(Time::from_millis(ORIGIN_MS + at + 30), bytes);
             next += 1;
         }
-        let mut room = Scratch::default();
-        let heard = leg.listen(Time::from_millis(ORIGIN_MS + now_ms), &mut room);
+        let mut scratch = Scratch::default();
+        let heard = leg.listen(Time::from_millis(ORIGIN_MS + now_ms), &mut scratch);
         let is_loud = heard.pcm.iter().any(|sample| sample.unsigned_abs() > 2000);
-        if told.is_none() && now_ms >= from_ms && is_loud {
-            told = Some(now_ms);
+        if heard_ms.is_none() && now_ms >= from_ms && is_loud {
+            heard_ms = Some(now_ms);
         }
     }
-    (take, told.expect("the tone is heard"))
+    (take, heard_ms.expect("the tone is heard"))
 }
 
 /// Plays 4.8 s, all silent but for the last 1.2 s from `changes_at` on; `change` happens to the sender there.
@@ -48,10 +48,10 @@ fn another_source_at_the_onset_of_speech_loses_nothing_and_comes_in_time() {
                 |peer| peer.sequence = peer.sequence.wrapping_add(30_000),
             ];
             for (n, change) in changes.into_iter().enumerate() {
-                let (take, told) = with_a_change(codec, ptime_ms, change);
+                let (take, heard_ms) = with_a_change(codec, ptime_ms, change);
                 let case = format!("{codec:?} {ptime_ms} ms, change {n}");
                 // The second packet makes it believed: until then a longer one than the buffer is deep is waited for.
-                assert!(told <= in_time.max(3630 + ptime_ms as u64 + 20), "{case}: {told}, else {in_time}");
+                assert!(heard_ms <= in_time.max(3630 + ptime_ms as u64 + 20), "{case}: {heard_ms}, else {in_time}");
                 let figures = take.figures;
                 assert_eq!((figures.received, figures.lost, figures.late), (4800 / ptime_ms as u64, 0, 0), "{case}");
                 assert_eq!((figures.foreign, figures.source_changes, figures.concealed_ms), (0, 1, 0), "{case}");
@@ -102,10 +102,10 @@ fn a_timestamp_that_jumps_is_a_restart_at_once() {
             let (same, in_time) = with_a_change(codec, ptime_ms, |_| {});
             for jump_ms in [-40i64, -200, -300, -1000, -5000, -9000, -300_000, 200, 500, 900, 5000, 300_000] {
                 let jump = (jump_ms * i64::from(codec.rtp_clock_hz()) / 1000) as u32;
-                let (take, told) =
+                let (take, heard_ms) =
                     with_a_change(codec, ptime_ms, |peer| peer.timestamp = peer.timestamp.wrapping_add(jump));
                 let case = format!("{codec:?} {ptime_ms} ms, jump {jump_ms} ms");
-                assert_eq!(told, in_time, "{case}");
+                assert_eq!(heard_ms, in_time, "{case}");
                 let figures = take.figures;
                 assert_eq!((figures.lost, figures.late, figures.concealed_ms), (0, 0, 0), "{case}");
                 assert_eq!((figures.foreign, figures.source_changes), (0, 0), "{case}");
@@ -175,7 +175,7 @@ fn packets_of_up_to_200_ms_are_heard() {
 fn what_is_not_heard_is_counted_and_told_once() {
     let origin = Time::from_millis(ORIGIN_MS);
     let mut leg = RtpLeg::new(params(Codec::Pcmu), Seed(3), origin);
-    let mut told = Vec::new();
+    let mut news = Vec::new();
     let mut peer = Peer::new(Codec::Pcmu);
     for n in 0..20u64 {
         peer.audio(n * 100, 20, true);
@@ -193,9 +193,9 @@ fn what_is_not_heard_is_counted_and_told_once() {
     for (at, bytes) in &peer.sent {
         let now = Time::from_millis(ORIGIN_MS + at);
         leg.receive(now, bytes);
-        told.extend(std::iter::from_fn(|| leg.unheard(now)));
+        news.extend(std::iter::from_fn(|| leg.unheard(now)));
     }
-    assert_eq!(told, [Unheard::PayloadType(96), Unheard::Length(0, 1601), Unheard::Malformed, Unheard::Source(5)]);
+    assert_eq!(news, [Unheard::PayloadType(96), Unheard::Length(0, 1601), Unheard::Malformed, Unheard::Source(5)]);
     let figures = leg.figures();
     assert_eq!((figures.unknown_payload_type, figures.wrong_length), (20, 40));
     assert_eq!((figures.foreign, figures.malformed, figures.lost), (1, 20, 0));
@@ -217,8 +217,8 @@ fn a_source_that_is_believed_was_not_foreign() {
 }
 
 #[test]
-fn a_key_of_another_source_is_heard() {
-    // Some gateways send keys as a source of their own, and audio as another one again.
+fn a_digit_of_another_source_is_heard() {
+    // Some gateways send digits as a source of their own, and audio as another one again.
     let mut peer = Peer::new(Codec::Pcmu);
     peer.talk(0, 1000, 20, true);
     (peer.ssrc, peer.sequence, peer.timestamp) = (99, 7, 1234);
@@ -289,7 +289,7 @@ fn nothing_leaves_while_the_other_side_does_not_want_to_hear() {
     for tick in 0..1200u64 {
         let now = Time::from_millis(ORIGIN_MS + tick * 20);
         match tick {
-            // In the middle of a packet, and of a key.
+            // In the middle of a packet, and of a digit.
             190 => assert!(leg.start_event('5', 2000)),
             200 => {
                 assert!(leg.renegotiate(MediaParams { may_send: false, ..heard }));
@@ -339,14 +339,14 @@ fn keys_are_heard_at_the_offered_and_at_the_answered_payload_type() {
         for n in 0..60u16 {
             let now = Time::from_millis(u64::from(n) * 20);
             let timestamp = u32::from(n) * 160;
-            let key = (20..26).contains(&n);
-            let payload = if key {
+            let is_digit = (20..26).contains(&n);
+            let payload = if is_digit {
                 let duration = (n - 19) * 160;
                 vec![7, if n == 25 { 0x8a } else { 0x0a }, (duration >> 8) as u8, duration as u8]
             } else {
                 vec![0xff; 160]
             };
-            let (kind, timestamp) = if key { (kind, 20 * 160) } else { (0, timestamp) };
+            let (kind, timestamp) = if is_digit { (kind, 20 * 160) } else { (0, timestamp) };
             let mut bytes = vec![0x80, kind, (n >> 8) as u8, n as u8];
             bytes.extend(timestamp.to_be_bytes());
             bytes.extend([0, 0, 0, 9]);

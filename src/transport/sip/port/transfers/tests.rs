@@ -155,9 +155,9 @@ fn a_target_whose_media_are_at_a_host_name_is_looked_up() {
     port.receive_target(named("media.c.example"));
     outputs(&mut port);
     port.media_found(Err(ringer_base::guard::Blocked::NoAddress));
-    let told = outputs(&mut port);
-    assert!(told[0].contains("the host \"media.c.example\" of the media"), "{told:?}");
-    assert_eq!(told.last().map(String::as_str), Some("transferred: no_media 488 false"));
+    let came = outputs(&mut port);
+    assert!(came[0].contains("the host \"media.c.example\" of the media"), "{came:?}");
+    assert_eq!(came.last().map(String::as_str), Some("transferred: no_media 488 false"));
 }
 
 #[test]
@@ -267,9 +267,10 @@ fn numbers_are_called_at_the_host_of_the_call() {
         port
     };
     let check = |to: &str, expect: Option<&str>| {
-        let located = |told: Vec<String>| {
-            let found = told.iter().find_map(|word| word.strip_prefix("locate ")?.split(' ').next().map(str::to_owned));
-            assert_eq!(found.as_deref(), expect, "{to}: {told:?}");
+        let located = |lines: Vec<String>| {
+            let found =
+                lines.iter().find_map(|word| word.strip_prefix("locate ")?.split(' ').next().map(str::to_owned));
+            assert_eq!(found.as_deref(), expect, "{to}: {lines:?}");
         };
         let mut asked = port("sip:a@b.example:5070;transport=tcp");
         asked.receive(asks(to));
@@ -290,8 +291,8 @@ fn numbers_are_called_at_the_host_of_the_call() {
         let mut port = port("");
         port.set_source(([192, 0, 2, 5], 53_211).into(), transport);
         port.receive(asks("tel:+4989123"));
-        let told = outputs(&mut port);
-        assert!(told[0].starts_with(&format!("locate sip:+4989123@{place}")), "{told:?}");
+        let produced = outputs(&mut port);
+        assert!(produced[0].starts_with(&format!("locate sip:+4989123@{place}")), "{produced:?}");
     }
 }
 

@@ -1,0 +1,92 @@
+import { el, words, chip, clock, ms, table, section } from "./dom.js";
+import { ask, get, maybe, outline } from "./api.js";
+import { Lanes } from "./lanes.js";
+
+/**
+ * One call of the two: its lanes, and its sound when it is asked for.
+ * @param {string} id
+ * @param {string} label
+ */
+async function side(id, label) {
+  const of = "/v1/simulation-result/" + id;
+  const { simulation_result: result } = await get("/v1/retrieve-simulation-result/" + id);
+  const [turns, human] = await Promise.all([maybe(of + "/turns?words=false").catch(() => null), result.digital_human_id ? maybe("/v1/digital-human/" + result.digital_human_id).catch(() => null) : null]);
+  const record = human && (human.digital_human || human);
+  return { id, label, result, turns: (turns && turns.turns) || [], caller: record ? record.name : null };
+}
+
+/**
+ * Two calls under each other on one clock: a click on either moves both, one of them is heard.
+ * @param {import("./app.js").Page} page
+ */
+export async function pairPage(page) {
+  const query = new URLSearchParams(location.search);
+  const ids = [query.get("a"), query.get("b")].map((id) => (id || "").replace(/[^0-9]/g, ""));
+  page.title("Two calls");
+  if (!ids[0] || !ids[1]) return page.failed({ status: 404 });
+  const sides = await Promise.all([side(ids[0], "Earlier"), side(ids[1], "Later")]);
+  const longest = Math.max(1000, ...sides.map((one) => one.result.duration_ms || 0));
+  let at = 0;
+  let heard = 1;
+  const audio = /** @type {HTMLAudioElement} */ (el("audio", {}));
+  /** @type {string[]} */
+  const urls = ["", ""];
+  const time = el("output", { class: "time", "aria-label": "Position" }, clock(0));
+  const note = el("span", { class: "note", role: "status" });
+  const place = (/** @type {number} */ to) => {
+    at = Math.max(0, Math.min(longest, to));
+    lanes.forEach((one) => one.setPosition(at));
+    time.textContent = clock(at);
+  };
+  const seek = (/** @type {number} */ to) => {
+    place(to);
+    if (audio.src) audio.currentTime = at / 1000;
+  };
+  const lanes = sides.map((one) => {
+    const made = new Lanes({ ask: (zoom, from, to) => outline(one.id, zoom, from, to), onSeek: seek });
+    made.canvas.setAttribute("aria-label", "Position, " + one.label.toLowerCase() + " call");
+    made.setDuration(longest);
+    return made;
+  });
+  const load = async () => {
+    const id = sides[heard].id;
+    if (!urls[heard]) urls[heard] = URL.createObjectURL(await (await ask("GET", "/v1/simulation-result/" + id + "/recording?format=opus&channel=both")).blob());
+    if (audio.src !== urls[heard]) audio.src = urls[heard];
+    audio.currentTime = at / 1000;
+  };
+  const play = el("button", { type: "button", class: "play" }, "Play");
+  const start = async () => {
+    note.textContent = "";
+    try { await load(); await audio.play(); } catch (error) { note.textContent = /** @type {Error} */ (error).message; }
+  };
+  play.onclick = () => { if (audio.paused) void start(); else audio.pause(); };
+  audio.onplay = audio.onpause = () => { play.textContent = audio.paused ? "Play" : "Pause"; };
+  audio.ontimeupdate = () => { if (!audio.paused) place(audio.currentTime * 1000); };
+  page.after(() => { audio.pause(); urls.forEach((url) => url && URL.revokeObjectURL(url)); });
+  const choice = sides.map((one, n) => el("label", {}, el("input", { type: "radio", name: "heard", checked: n === heard, onchange: () => {
+    const was = !audio.paused;
+    audio.pause();
+    heard = n;
+    if (was) void start();
+  } }), one.label));
+  const head = (/** @type {any} */ one) => el("p", { class: "chips" }, el("b", {}, one.label), " ", el("a", { href: "/results/" + one.id }, "call " + one.id), " ", one.caller ? words(one.caller, 60) : "", " ", chip(one.result.verdict ? one.result.verdict.word : one.result.status), " ",
+    words(one.result.verdict && one.result.verdict.reason || "", 160));
+  page.key = (event) => {
+    if (event.key === " ") { play.click(); return true; }
+    if (event.key === "ArrowLeft" || event.key === "ArrowRight") { seek(at + (event.key === "ArrowLeft" ? -1000 : 1000)); return true; }
+    return false;
+  };
+  const agent = sides.map((one) => one.turns.filter((/** @type {any} */ turn) => turn.speaker === "AGENT"));
+  const rows = Array.from({ length: Math.max(agent[0].length, agent[1].length) }, (_, n) => {
+    const cells = agent.flatMap((list) => {
+      const turn = list[n];
+      const from = turn ? turn.from_sample / 16 : 0;
+      return turn ? [el("button", { type: "button", class: "at", onclick: () => seek(from) }, clock(from)), ms(turn.latency_ms), words(turn.text || "", 160)] : ["", "", ""];
+    });
+    return [n + 1, ...cells];
+  });
+  page.show(el("h1", {}, "Two calls on one clock"), head(sides[0]), lanes[0].node, head(sides[1]), lanes[1].node,
+    el("div", { class: "player" }, play, time, el("fieldset", { class: "solo" }, el("legend", { class: "hidden" }, "Heard"), choice), note, el("small", { class: "keys" }, "Keys: space plays, arrows 1 s"), audio),
+    section("Answers of the agent", rows.length ? table("Answers of the agent in both calls", ["", "Earlier", "Latency", "Words", "Later", "Latency", "Words"], rows) : el("p", { class: "empty" }, "There is no answer to compare.")));
+  sides.forEach((one, n) => { void outline(one.id, longest > 600000 ? 0 : 1, 0, null).then((whole) => lanes[n].setWhole(whole)).catch(() => {}); });
+}
