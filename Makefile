@@ -40,15 +40,17 @@ build: ## the release binary
 
 # Runs the parts of a recipe: `part NAME BUDGET COMMAND`, the budget in seconds on two quiet cores. All parts run even when one fails.
 # `beside` runs parts in the background; `together` waits for them and shows their output. `report` prints how long each took. An
-# exceeded budget is said, a failed part fails the run. PART on the command line names the parts to run.
+# exceeded budget is said, a failed part fails the run. A part that takes PATIENCE times its budget hangs: it is ended and has failed.
+# PART on the command line names the parts to run.
 PART :=
+PATIENCE := 5
 define parts
 reports=$$(mktemp -d); trap 'rm -rf "$$reports"' EXIT; \
 part() { \
     local name=$$1 budget=$$2 start=$$SECONDS word=ok; shift 2; \
     [ -z "$(PART)" ] || [[ " $(PART) " == *" $$name "* ]] || return 0; \
     printf '\n== %s: %s\n' "$$name" "$$*"; \
-    "$$@" || word=FAILED; \
+    timeout $$([ ! -t 0 ] || echo --foreground) --kill-after 10 $$(($(PATIENCE) * budget)) "$$@" || word=FAILED; \
     local took=$$((SECONDS - start)); \
     if [ $$took -gt $$budget ]; then word="$$word (over its budget)"; fi; \
     printf '%-12s %5d s of %5d s  %s\n' "$$name" $$took $$budget "$$word" >>"$$reports/report"; \
