@@ -155,9 +155,9 @@ async fn a_call_goes_on_over_another_connection_once() {
             bot.post("/cut").await;
         }
     };
-    let mut placement = placement(&stage, &bot.base, 58_000);
+    let mut placement = placement(&stage, &bot.base, 118_000);
     // Keys before the connection is lost, and long after.
-    placement.spec.extension = Some(format!("5{}{}", ",".repeat(14), "5,".repeat(15)));
+    placement.spec.extension = Some(format!("5{}{}", ",".repeat(14), "5,".repeat(45)));
     let (report, ()) = tokio::join!(stage.call(placement), cuts);
     let report = report.expect("a place is free");
     let events = names(&report).join(" ");
