@@ -89,15 +89,18 @@ impl Clock {
         }
     }
 
-    /// Waits until somebody waits for a moment at most `within` milliseconds from now, and moves a fixed clock there.
-    /// For tests.
+    /// Waits until somebody waits for a moment at most `within` milliseconds ahead, and moves a fixed clock to the first
+    /// such moment. Waits that are over, but not yet polled, do not count. For tests.
     pub async fn advance_to_wait(&self, within: i64) {
         let Clock::Fixed(still) = self else { return };
-        let limit = self.now_ms() + within;
-        let soon = |waits: &Vec<i64>| waits.iter().any(|at| *at <= limit);
-        let waits = still.waits.subscribe().wait_for(soon).await.map(|waits| waits.clone()).unwrap_or_default();
-        let next = waits.iter().min().copied().unwrap_or(limit);
-        still.now.send_modify(|now| *now = next.max(*now));
+        let begin = self.now_ms();
+        let next = |waits: &[i64]| waits.iter().copied().filter(|at| (begin + 1..=begin + within).contains(at)).min();
+        let mut waits = still.waits.subscribe();
+        // The sender lives as long as the clock.
+        let Ok(waits) = waits.wait_for(|waits| next(waits).is_some()).await else { return };
+        let at = next(&waits).unwrap_or(begin);
+        drop(waits);
+        still.now.send_modify(|now| *now = at.max(*now));
     }
 }
 
@@ -146,4 +149,22 @@ pub fn random_bytes(bytes: &mut [u8]) {
 /// millisecond keep their order, and the indexes of a database grow at their end.
 pub fn new_id() -> Uuid {
     Uuid::now_v7()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_wait_that_is_over_and_not_polled_does_not_count() {
+        let clock = Clock::standing_at(0);
+        let mut over = Box::pin(clock.until(10));
+        assert!((&mut over).now_or_never().is_none(), "it waits");
+        clock.advance_ms(10);
+        tokio::join!(clock.advance_to_wait(10), clock.until(15));
+        assert_eq!(clock.now_ms(), 15);
+        over.await;
+    }
 }
