@@ -235,7 +235,8 @@ async fn a_report_that_is_refused_is_a_warning() {
     assert_eq!((&result["status"], &result["error_code"]), (&json!("COMPLETED"), &Value::Null), "{result}");
     let verdict = &result["verdict"];
     assert_eq!((&verdict["word"], &verdict["code"]), (&json!("unknown"), &json!("tool_calls")), "{result}");
-    assert_eq!(result["own_faults"][0]["code"], "report_missing", "{result}");
+    let mut faults = result["own_faults"].as_array().into_iter().flatten();
+    assert!(faults.any(|fault| fault["code"] == "report_missing"), "{result}");
     let metrics = result["metrics"].to_string();
     assert!(!metrics.contains("expected_tool_calls_met"), "{metrics}");
     let warnings = result["metadata"]["warnings"].to_string();
