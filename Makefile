@@ -48,7 +48,7 @@ define parts
 reports=$$(mktemp -d); trap 'rm -rf "$$reports"' EXIT; \
 part() { \
     local name=$$1 budget=$$2 start=$$SECONDS word=ok; shift 2; \
-    [ -z "$(PART)" ] || [[ " $(PART) " == *" $$name "* ]] || return 0; \
+    [ -z "$(PART)" ] || [ $$name = again ] || [[ " $(PART) " == *" $$name "* ]] || return 0; \
     printf '\n== %s: %s\n' "$$name" "$$*"; \
     timeout $$([ ! -t 0 ] || echo --foreground) --kill-after 10 $$(($(PATIENCE) * budget)) "$$@" || word=FAILED; \
     local took=$$((SECONDS - start)); \
@@ -73,7 +73,7 @@ endef
 #
 # The integration tests form groups by their place. Modules named `alone` measure lateness, memory or load: one test at a time, with
 # the machine to itself. COMPUTING holds tests that wait for nothing. They and the unit tests use what the others leave idle, which wait
-# for real time. Modules named `figures` print figures for other targets.
+# for real time; what fails beside them is run `again`, alone. Modules named `figures` print figures for other targets.
 COMPUTING := api:: store:: sim:: tidy:: dialects:: ci:: databases::every_test
 INTEGRATION := $(CARGO) test --locked --no-fail-fast --test integration --
 WAITING_THREADS := 6
@@ -84,7 +84,7 @@ DEMO_MODELS := $(abspath $(TARGET))/tmp/demo-models
 test: peers speech-models ## everything that is checked: format, lints, unit and integration tests; PART="NAME ..." runs some of its parts
 	@$(parts); \
 	computing() { \
-	    part computing 420 nice -n 15 $(INTEGRATION) --test-threads 4 $(COMPUTING); \
+	    part computing 420 nice -n 15 tests/beside.sh "$$reports/again" --test-threads 4 $(COMPUTING); \
 	    part units 120 nice -n 15 $(CARGO) test --locked --no-fail-fast --lib; \
 	    part packages 240 nice -n 15 tests/packages.sh; \
 	}; \
@@ -93,8 +93,10 @@ test: peers speech-models ## everything that is checked: format, lints, unit and
 	part product 150 $(CARGO) check --locked --bin ringer; \
 	part build 600 $(CARGO) test --locked --workspace --no-run; \
 	beside computing; \
-	part waiting 420 $(INTEGRATION) --test-threads $(WAITING_THREADS) --skip ::alone:: $(addprefix --skip ,$(COMPUTING)); \
+	part waiting 420 tests/beside.sh "$$reports/again" --test-threads $(WAITING_THREADS) --skip ::alone:: \
+	    $(addprefix --skip ,$(COMPUTING)); \
 	together; \
+	part again 120 tests/again.sh "$$reports/again"; \
 	part alone 330 $(INTEGRATION) --test-threads 1 ::alone:: --skip ::figures::; \
 	sync; \
 	mkdir -p "$(DEMO_MODELS)"; \
