@@ -17,7 +17,7 @@ use super::status::{EndedBy, Outcome, ResultStatus};
 use super::text::Inbox;
 use super::time::Timestamp;
 use super::transcript::PostedEntry;
-use super::verdict::CallVerdict;
+use super::verdict::{CallVerdict, VerdictWord};
 
 words! {
     /// Reason why a result that has not begun waits.
@@ -286,6 +286,12 @@ impl ResultBody {
     /// Returns the value of the built-in metric `name`; `None`: not measured.
     pub fn metric(&self, name: &str) -> Option<&Value> {
         self.metrics.iter().find(|metric| metric.name == name).map(|metric| &metric.value)
+    }
+
+    /// Returns the word of the verdict, which lists, counters and exports show; `None` until the state is terminal.
+    pub fn word(&self) -> Option<VerdictWord> {
+        let told = self.verdict.as_ref().map(|verdict| verdict.word);
+        told.or_else(|| self.outcome.map(VerdictWord::of_outcome))
     }
 
     /// True if the conversation broke off, or never began, by a fault of this side or by a setting that is missing, or

@@ -334,7 +334,7 @@ fn change(row: Row<ResultDoc>, digital_human_name: Option<String>) -> ResultChan
         repetition,
         status: body.status,
         outcome: body.outcome,
-        verdict: body.verdict.as_ref().map(|verdict| verdict.word),
+        verdict: body.word(),
         reason: result_verdict.or(body.error_message.clone()).or(judged),
         error_code: body.error_code.clone(),
         error_owner: body.error_owner,
