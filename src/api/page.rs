@@ -63,6 +63,10 @@ struct TurnsQuery {
     /// False: without the times of single words.
     #[serde(default = "yes")]
     words: bool,
+    /// Number of the first turn to list, from 0; all turns count, also those before it.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    from: i64,
 }
 
 fn yes() -> bool {
@@ -157,7 +161,8 @@ async fn mails(ctx: Ctx, request: In<IdPath>) -> Result<MailList> {
 }
 
 async fn turns(ctx: Ctx, request: In<IdPath, TurnsQuery>) -> Result<TurnList> {
-    let mut list = ctx.service.runs().turn_list(&ctx.caller, request.path.id).await?;
+    let list = ctx.service.runs().turn_list(&ctx.caller, request.path.id).await?;
+    let mut list = list.since(request.query.from);
     if !request.query.words {
         list.turns.iter_mut().for_each(|turn| turn.words.clear());
     }
