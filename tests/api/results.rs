@@ -435,7 +435,7 @@ async fn a_run_is_exported_as_table_json_and_junit() {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
         "<testsuite name=\"Booking\" tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"1\" time=\"12\">",
         "  <testcase classname=\"Booking\" name=\"Maria 1\" time=\"12\"><properties><property name=\"verdict\" \
-         value=\"failed\"/></properties><failure message=\"\"/></testcase>",
+         value=\"unknown\"/></properties><failure message=\"\"/></testcase>",
         "  <testcase classname=\"Booking\" name=\"Maria 2\" time=\"0\"><skipped message=\"not finished\"/></testcase>",
         "</testsuite>",
         "",
@@ -486,6 +486,9 @@ async fn what_has_not_begun_says_why() {
         };
         let now = read().await;
         assert_eq!(reasons(&now), ["start_rate", second, "journey_step"], "{simulation}");
+        let named = if second == "sequential" { "its turn has not come" } else { second };
+        let text = now["simulation_results"][1]["queue_reason_text"].as_str();
+        assert!(text.is_some_and(|text| text.contains(named)), "{simulation}: {text:?}");
         let counts = &now["simulation_run"]["queue_reasons"];
         assert_eq!(
             (&counts["journey_step"], &counts[second]),
