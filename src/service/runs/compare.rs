@@ -338,7 +338,7 @@ fn figure(
 fn call_change((key, old, new): &(Key, Option<Call>, Option<Call>)) -> CallChange {
     let name = new.as_ref().or(old.as_ref()).and_then(|call| call.name.clone());
     let is = |call: &Option<Call>, wanted: &[VerdictWord]| {
-        call.as_ref().and_then(|call| word(&call.row.doc.body)).is_some_and(|word| wanted.contains(&word))
+        call.as_ref().and_then(|call| call.row.doc.body.word()).is_some_and(|word| wanted.contains(&word))
     };
     let (good, bad) = ([VerdictWord::Passed], [VerdictWord::Failed, VerdictWord::Unreachable]);
     let change = match () {
