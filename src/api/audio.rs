@@ -1,6 +1,6 @@
-//! Sends a stored recording: whole or in part (RFC 9110 section 14), as it is or as one of its channels, or a stretch of
-//! it as a file of its own. It reads the file while it sends, in pieces of a fixed size. It makes no file and no sound of
-//! its own.
+//! Sends a stored recording: whole or in part (RFC 9110 section 14), as it is or as one of its channels, or a stretch
+//! of it as a file of its own. It reads the file while it sends, in pieces of a fixed size. It makes no file and no
+//! sound of its own.
 
 use std::io::{self, SeekFrom};
 use std::path::Path;
