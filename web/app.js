@@ -189,8 +189,11 @@ async function beat() {
   if (isThere !== null && open) open.connected(isThere);
   // After a restart the key may be another one.
   if (isThere && wasLost && key.get()) await get("/v1/key").catch((error) => { if (error.status === 401 && open) open.refused(error); });
-  setTimeout(beat, BEAT_MS);
+  clearTimeout(beating);
+  beating = window.setTimeout(beat, BEAT_MS);
 }
+let beating = 0;
+for (const change of ["online", "offline", "visibilitychange"]) (change === "visibilitychange" ? document : window).addEventListener(change, () => { if (isBegun) void beat(); });
 
 /** Changes the start token of the address for a key; the token leaves the address at once. */
 async function begin() {

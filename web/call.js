@@ -4,7 +4,7 @@ import { KINDS, Lanes } from "./lanes.js";
 import { Player } from "./player.js";
 import { figuresOf, figureList, lengthOf, overlapsOf } from "./numbers.js";
 import { why } from "./why.js";
-import { chip, codeWords, ownerWords, waitWords, wordOf } from "./told.js";
+import { adviceOn, chip, codeWords, ownerWords, waitWords, wordOf } from "./told.js";
 import { ladderView } from "./ladder.js";
 import { mailsView } from "./mails.js";
 
@@ -90,7 +90,7 @@ export class CallView {
   /** @param {number} ms */
   resize(ms) {
     this.lanes.setDuration(ms);
-    this.player.duration = Math.max(this.player.duration, ms);
+    this.player.grow(ms);
   }
 
   /**
@@ -105,7 +105,7 @@ export class CallView {
     this.figures = figures;
     const isHeard = this.hasSound();
     this.stage.hidden = !isHeard;
-    once(this.parts.numbers, [figures, isHeard], () => section("Numbers", ...(figures.length ? figureList(figures, isHeard ? (figure) => this.play(figure.spans, figure.kind + figure.name) : null) :
+    once(this.parts.numbers, [figures, isHeard], () => section("Numbers", ...(figures.length ? figureList(figures, isHeard ? (figure) => this.play(figure.spans, keyOf(figure)) : null) :
       [el("p", { class: "empty" }, "There is nothing to measure" + (EARLY.includes(result.status) || GOING_ON.includes(result.status) ? " yet." : "."))])));
     once(this.parts.about, [result, this.data.human], () => about(this.data));
     // A thread is read; there is nothing to hear.
@@ -152,7 +152,7 @@ export class CallView {
    */
   playTurn(number) {
     const figure = (this.figures || []).filter((one) => one.kind === "latency")[number];
-    if (figure) this.play(figure.spans, figure.kind + figure.name);
+    if (figure) this.play(figure.spans, keyOf(figure));
   }
 
   /** @param {number} at */
@@ -272,6 +272,14 @@ function shapeOf(kind) {
 }
 
 /**
+ * By what a number is known again.
+ * @param {import("./numbers.js").Figure} figure
+ */
+function keyOf({ kind, name, spans }) {
+  return [kind, name, spans[0] && spans[0].from].join("|");
+}
+
+/**
  * Why a call waits, failed or was not judged, and who has to do what about it; null where there is nothing to say.
  * @param {any} result
  * @param {string} word
@@ -281,8 +289,8 @@ function reason(result, word) {
   if (!["failed", "unreachable", "not judged"].includes(word)) return null;
   const [about, advice] = result.error_code ? codeWords(result.error_code) : ["", ""];
   const told = (result.verdict && result.verdict.reason) || result.error_message || (result.evaluations && result.evaluations[0] && result.evaluations[0].not_evaluated_reason) || "Nothing was expected of it, and nobody has judged it";
-  const point = (/** @type {string} */ text) => (text && !/[.!?]$/.test(text) ? text + ". " : text ? text + " " : "");
-  return el("p", { class: word === "not judged" ? "plate" : "plate bad" }, el("b", {}, point(about)), words(point(told)), point(advice), result.error_owner ? "To act: " + ownerWords(result.error_owner) + "." : "");
+  const point = (/** @type {string} */ text) => (text && !/[.!?]$/.test(text) ? text + ". " : text ? text + " " : "").replace(/^[a-z]/, (first) => first.toUpperCase());
+  return el("p", { class: word === "not judged" ? "plate" : "plate bad" }, el("b", {}, point(about)), words(point(told)), point(advice || adviceOn(result.verdict)), result.error_owner ? "To act: " + ownerWords(result.error_owner) + "." : "");
 }
 
 /**

@@ -91,6 +91,12 @@ export class Player {
     await this.play();
   }
 
+  /** @param {number} ms length as far as it is known */
+  grow(ms) {
+    this.duration = Math.max(this.duration, ms);
+    this.tell(this.position);
+  }
+
   /** @param {number} position */
   tell(position) {
     this.position = position;

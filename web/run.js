@@ -47,6 +47,7 @@ export async function runPage(id, page) {
     rows.show(wanted, resultCells);
     empty.textContent = wanted.length ? "" : list.length ? "No result is like this." : "This run has no results.";
     const filter = [word, range && "an answer of " + Math.round(range[0]) + " to " + ms(range[1])].filter(Boolean).join(", ");
+    shown.hidden = !filter;
     once(shown, filter, () => filter ? el("span", {}, "Only: " + filter + " ", el("button", { type: "button", onclick: () => { word = ""; range = null; draw(); } }, "Show all")) : "");
   };
   page.show(parts.head, parts.counts, parts.list, parts.dots, parts.callers);
@@ -127,7 +128,7 @@ function latencies(list, run, choose) {
     return node;
   };
   const [width, height] = [800, 130];
-  const svg = draw("svg", { viewBox: "0 -12 " + width + " " + (height + 32), class: "dots", role: "group", "aria-label": all.length + " answers by their latency" });
+  const svg = draw("svg", { viewBox: "0 -28 " + width + " " + (height + 48), class: "dots", role: "group", "aria-label": all.length + " answers by their latency" });
   const step = most > 8000 ? 2000 : most > 3000 ? 1000 : 250;
   for (let at = 0; at <= most; at += step) {
     svg.append(draw("line", { x1: (at / most) * width, x2: (at / most) * width, y1: 0, y2: height, class: "grid" }), draw("text", { x: (at / most) * width, y: height + 14, "text-anchor": at === 0 ? "start" : at > most * 0.95 ? "end" : "middle" }, at + " ms"));
@@ -148,7 +149,7 @@ function latencies(list, run, choose) {
   for (const [name, seconds, share] of /** @type {[string, number | null, number][]} */ ([["median", run.p50_agent_latency, 0.5], ["95 %", run.p95_agent_latency, 0.95]])) {
     const at = seconds === null || seconds === undefined ? rank(share) : seconds * 1000;
     const x = (at / most) * width;
-    svg.append(draw("line", { x1: x, x2: x, y1: 0, y2: height, class: "rank" }), draw("text", { x, y: -2, "text-anchor": x > width * 0.9 ? "end" : "middle" }, name + " " + ms(at)));
+    svg.append(draw("line", { x1: x, x2: x, y1: 0, y2: height, class: "rank" }), draw("text", { x, y: share < 0.9 ? -3 : -16, "text-anchor": x > width * 0.9 ? "end" : "middle" }, name + " " + ms(at)));
   }
   return el("div", { class: "scroll", tabIndex: 0, role: "group", "aria-label": "Latencies" }, svg);
 }

@@ -154,6 +154,17 @@ export function codeWords(code) {
   return [code.replace(/_/g, " ").toLowerCase(), ""];
 }
 
+/** What to do about a verdict that no error code explains. */
+const ADVICE = /** @type {Record<string, string>} */ ({
+  not_evaluated: "Give the caller expectations; success in words is judged where [language_model] is set", credentials: "Set the credentials of the agent", silent: "Look at the log of the agent: it said nothing where it could answer",
+  kept_floor: "Let the agent stop when it has said enough", rate_mismatch: "Correct the rate that the agent announces or sends", expectation: "The failed expectations stand under Why", tool_calls: "The expected tool calls stand under Why",
+});
+
+/** @param {any} verdict */
+export function adviceOn(verdict) {
+  return (verdict && ADVICE[verdict.code]) || "";
+}
+
 /** Faults of this side: what it was, and what to do. */
 const FAULTS = /** @type {Record<string, [string, string]>} */ ({
   recognizer_late: ["Words were recognized too late", "Run fewer calls at once, or choose a smaller model"], recognizer_busy: ["The recognizer had too much to do", "Run fewer calls at once"],
