@@ -22,6 +22,7 @@ mod secrets;
 mod texts;
 mod urls;
 mod usage;
+mod verdicts;
 mod webhooks;
 
 use std::net::SocketAddr;

@@ -12,6 +12,11 @@ pub const PER_MS: i64 = 16;
 /// Position on the call's sample clock: 16,000 a second, 0 at connect, negative before it.
 pub type Sample = i64;
 
+/// Returns a length in milliseconds: the nearest whole number, half up. A stretch has this number wherever it is told.
+pub fn whole_ms(samples: Sample) -> Sample {
+    (samples + PER_MS / 2).div_euclid(PER_MS)
+}
+
 /// Samples of 20 ms, 16 kHz mono.
 pub type Frame = [i16; FRAME];
 

@@ -12,6 +12,7 @@ mod turn;
 mod yielding;
 
 pub use audio::{noise_dbfs, segments, snr_db};
+pub use duplex::{Interrupted, interruptions};
 pub use pitch::{pitch_hz, pitch_variability};
 pub use probes::{Counted, Probe, ProbeTimes, asides};
 pub use reverb::reverb_s;
@@ -22,7 +23,7 @@ pub use yielding::{WholeTurn, YieldTimes, whole_turns};
 use serde::Serialize;
 
 use crate::call::Side;
-use crate::frame::{PER_MS, Sample};
+use crate::frame::{PER_MS, Sample, whole_ms};
 
 /// Lengths that are excluded before and after an echo: the path may be shorter than was measured, and a room rings.
 const BEFORE_ECHO: Sample = 50 * PER_MS;
@@ -422,8 +423,9 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 }
 
 fn seconds(samples: Sample) -> f64 {
-    round3(samples as f64 / (1000.0 * PER_MS as f64))
+    whole_ms(samples) as f64 / 1000.0
 }
+
 
 fn round3(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0

@@ -1,5 +1,5 @@
-//! Sends a stored recording: whole or in part (RFC 9110 section 14), as it is or as one of its channels. It reads the
-//! file while it sends, in pieces of a fixed size. It makes no file and no sound of its own.
+//! Sends a stored recording: whole or in part (RFC 9110 section 14), as it is or as one of its channels, or a stretch of
+//! it as a file of its own. It reads the file while it sends, in pieces of a fixed size. It makes no file and no sound of its own.
 
 use std::io::{self, SeekFrom};
 use std::path::Path;
@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::stream;
 use ringer_base::error::{Error, Result};
-use ringer_media::clip::wav;
+use ringer_media::clip::wav::{self, Head};
 use ringer_media::pcm;
 use sha2::{Digest, Sha256};
 use tokio::fs::File;
@@ -24,6 +24,8 @@ const PIECE_BYTES: u64 = 64 * 1024;
 const MAX_HEADER_BYTES: usize = 4096;
 const HEADER_BYTES: u64 = wav::HEADER_BYTES as u64;
 const LAYOUT: HeaderName = HeaderName::from_static("x-channel-layout");
+const FROM_MS: HeaderName = HeaderName::from_static("x-from-ms");
+const DURATION_MS: HeaderName = HeaderName::from_static("x-duration-ms");
 
 /// Part of a stereo recording that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,19 +40,60 @@ pub enum View {
     Mix,
 }
 
-/// Sends `path` seen as `view`, or the part of it that the `Range` header asks for, as content of type `kind`.
+/// Stretch of a recording that is sent as a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// First millisecond of the stretch.
+    pub from_ms: i64,
+    /// Millisecond before which it ends; `None`: the end of the recording.
+    pub to_ms: Option<i64>,
+}
+
+impl Stretch {
+    /// Returns the first frame, and the one after the last, among `count` frames.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for a stretch that is empty, or lies behind the end.
+    fn frames(self, rate_hz: u32, count: u64) -> Result<(u64, u64)> {
+        let rate = u64::from(rate_hz);
+        let place = |ms: i64| u64::try_from(ms).unwrap_or(0).saturating_mul(rate) / 1000;
+        if self.to_ms.is_some_and(|to_ms| to_ms <= self.from_ms) {
+            return Err(Error::Refused("from_ms must be below to_ms".to_owned()));
+        }
+        let (first, last) = (place(self.from_ms), self.to_ms.map_or(count, place).min(count));
+        if first >= count {
+            let duration_ms = count.saturating_mul(1000) / rate.max(1);
+            return Err(Error::Refused(format!("from_ms lies behind the recording, which is {duration_ms} ms long")));
+        }
+        Ok((first, last))
+    }
+}
+
+/// Sends `path` seen as `view`, whole or a stretch of it, or the part of that which the `Range` header asks for, as
+/// content of type `kind`.
 ///
 /// # Errors
-/// When the file is not there or is not 16-bit PCM.
-pub async fn send(path: &Path, view: View, kind: &'static str, headers: &HeaderMap) -> Result<Response> {
+/// When the file is not there or is not 16-bit PCM, or has no such stretch.
+pub async fn send(
+    path: &Path,
+    (view, stretch): (View, Option<Stretch>),
+    kind: &'static str,
+    headers: &HeaderMap,
+) -> Result<Response> {
     let not_there = |_| Error::NotAvailable("Recording not available".to_owned());
     let file = File::open(path).await.map_err(not_there)?;
-    let tag = EntityTag::of_file(&file.metadata().await.map_err(Error::internal)?, view.name());
+    let form = match stretch {
+        None => view.name().to_owned(),
+        Some(Stretch { from_ms, to_ms }) => {
+            format!("{}-{from_ms}-{}", view.name(), to_ms.map_or_else(String::new, |to_ms| to_ms.to_string()))
+        }
+    };
+    let tag = EntityTag::of_file(&file.metadata().await.map_err(Error::internal)?, &form);
     if tag.is_known(headers) {
         return Ok(tag.not_modified());
     }
-    let source = Source::open(file, view).await.map_err(Error::internal)?;
-    let length = source.length;
+    let source = Source::open(file, view, stretch).await?;
+    let (length, place) = (source.length, source.place);
     let asked = if tag.has_range(headers) { requested_range(headers, length) } else { Asked::All };
     let (status, from, to) = match asked {
         Asked::All => (StatusCode::OK, 0, length),
@@ -64,6 +107,10 @@ pub async fn send(path: &Path, view: View, kind: &'static str, headers: &HeaderM
     fields.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     fields.insert(CONTENT_LENGTH, HeaderValue::from(to - from));
+    if let Some(Place { from_ms, duration_ms }) = place {
+        fields.insert(FROM_MS, HeaderValue::from(from_ms));
+        fields.insert(DURATION_MS, HeaderValue::from(duration_ms));
+    }
     if view == View::Whole {
         fields.insert(LAYOUT, HeaderValue::from_static("digital_human,agent"));
     }
@@ -80,7 +127,7 @@ pub async fn send(path: &Path, view: View, kind: &'static str, headers: &HeaderM
 /// # Errors
 /// When it cannot be read.
 pub async fn send_all(file: std::fs::File, kind: &'static str, headers: &HeaderMap) -> Result<Response> {
-    let mut source = Source::open(File::from_std(file), View::Plain).await.map_err(Error::internal)?;
+    let mut source = Source::open(File::from_std(file), View::Plain, None).await?;
     let length = source.length;
     let (mut hash, mut at) = (Sha256::new(), 0);
     while at < length {
@@ -141,28 +188,51 @@ struct Source {
     file: File,
     view: View,
     header: Vec<u8>,
-    /// Offset of the samples in the file, in bytes.
+    /// Offset of the samples in the file, in bytes; of a whole file, 0.
     data_at: u64,
     /// Bytes of the answer.
     length: u64,
+    /// Place of a stretch in its recording.
+    place: Option<Place>,
+}
+
+/// Place of a stretch in its recording.
+#[derive(Clone, Copy)]
+struct Place {
+    from_ms: u64,
+    duration_ms: u64,
 }
 
 impl Source {
-    async fn open(mut file: File, view: View) -> io::Result<Source> {
-        let size = file.metadata().await?.len();
-        if view.is_file() {
-            return Ok(Source { file, view, header: Vec::new(), data_at: 0, length: size });
+    async fn open(mut file: File, view: View, stretch: Option<Stretch>) -> Result<Source> {
+        let size = file.metadata().await.map_err(Error::internal)?.len();
+        if view.is_file() && stretch.is_none() {
+            return Ok(Source { file, view, header: Vec::new(), data_at: 0, length: size, place: None });
         }
         let mut start = vec![0; MAX_HEADER_BYTES.min(usize::try_from(size).unwrap_or(MAX_HEADER_BYTES))];
-        file.read_exact(&mut start).await?;
-        let head =
-            wav::head(&start, true).ok().flatten().filter(|head| head.format.is_pcm16() && head.format.channels == 2);
-        let head = head.ok_or_else(|| io::Error::other("not a stereo recording of 16-bit PCM"))?;
-        let data_at = head.data_at as u64;
+        file.read_exact(&mut start).await.map_err(Error::internal)?;
+        let is_read = |head: &Head| head.format.is_pcm16() && (head.format.channels == 2 || view == View::Plain);
+        let head = wav::head(&start, true).ok().flatten().filter(is_read);
+        let head = head.ok_or_else(|| Error::internal("not a stereo recording of 16-bit PCM"))?;
+        let (rate_hz, data_at) = (head.format.rate_hz, head.data_at as u64);
+        let (stored, sent) = (head.format.channels, if view.is_file() { head.format.channels } else { 1 });
+        let frame_bytes = 2 * u64::from(stored).max(1);
         // The size in the header of an unfinished recording may be outdated, so the file's length counts.
-        let frames = size.saturating_sub(data_at) / 4;
-        let header = mono_header(head.format.rate_hz, frames * 2).to_vec();
-        Ok(Source { file, view, header, data_at, length: HEADER_BYTES + frames * 2 })
+        let count = size.saturating_sub(data_at) / frame_bytes;
+        let (first, last) = match stretch {
+            None => (0, count),
+            Some(stretch) => stretch.frames(rate_hz, count)?,
+        };
+        let data_bytes = (last - first) * 2 * u64::from(sent);
+        let ms = |frames: u64| frames * 1000 / u64::from(rate_hz).max(1);
+        Ok(Source {
+            file,
+            view,
+            header: header(rate_hz, sent, data_bytes).to_vec(),
+            data_at: data_at + first * frame_bytes,
+            length: HEADER_BYTES + data_bytes,
+            place: stretch.map(|_| Place { from_ms: ms(first), duration_ms: ms(count) }),
+        })
     }
 
     /// Returns a body of the bytes from `from` to before `to`, read while they are sent.
@@ -188,10 +258,10 @@ impl Source {
             return Ok(Bytes::copy_from_slice(&self.header[at as usize..end as usize]));
         }
         let count = (to - at).min(PIECE_BYTES);
+        let at = at - self.header.len() as u64;
         if self.view.is_file() {
-            return self.read_at(at, count).await.map(Bytes::from);
+            return self.read_at(self.data_at + at, count).await.map(Bytes::from);
         }
-        let at = at - HEADER_BYTES;
         let (first, last) = (at / 2, (at + count).div_ceil(2));
         let stereo = self.read_at(self.data_at + first * 4, (last - first) * 4).await?;
         let mono = pcm::to_bytes(&self.view.samples(&stereo));
@@ -232,10 +302,10 @@ impl View {
     }
 }
 
-/// The header of a mono file of 16-bit PCM with `data_bytes` bytes of samples.
-fn mono_header(rate_hz: u32, data_bytes: u64) -> [u8; wav::HEADER_BYTES] {
+/// The header of a file of 16-bit PCM with `data_bytes` bytes of samples.
+fn header(rate_hz: u32, channels: u16, data_bytes: u64) -> [u8; wav::HEADER_BYTES] {
     let most = u32::MAX - wav::HEADER_BYTES as u32 + 8;
-    wav::header(rate_hz, 1, &[], u32::try_from(data_bytes).unwrap_or(most))
+    wav::header(rate_hz, channels, &[], u32::try_from(data_bytes).unwrap_or(most))
 }
 
 #[cfg(test)]
@@ -274,10 +344,54 @@ mod tests {
     }
 
     async fn get_of(path: &Path, view: View, headers: HeaderMap) -> (u16, Vec<u8>, HeaderMap) {
-        let response = send(path, view, "audio/wav", &headers).await.expect("sends");
+        get_stretch(path, (view, None), headers).await.expect("sends")
+    }
+
+    /// The answer to a request for a stretch: its status, body and headers.
+    type Got = (u16, Vec<u8>, HeaderMap);
+
+    async fn get_stretch(path: &Path, seen: (View, Option<Stretch>), headers: HeaderMap) -> Result<Got> {
+        let response = send(path, seen, "audio/wav", &headers).await?;
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, 1 << 20).await.expect("reads");
-        (parts.status.as_u16(), body.to_vec(), parts.headers)
+        Ok((parts.status.as_u16(), body.to_vec(), parts.headers))
+    }
+
+    #[tokio::test]
+    async fn a_stretch_is_a_file_of_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("recording.wav");
+        std::fs::write(&path, stereo()).expect("writes");
+        let cut = |from_ms, to_ms| Some(Stretch { from_ms, to_ms });
+        let ask = async |view, stretch, range: Option<&'static str>| {
+            let range = range.map(|range| (RANGE, HeaderValue::from_static(range)));
+            get_stretch(&path, (view, stretch), range.into_iter().collect()).await
+        };
+        let (_, whole, headers) = ask(View::Whole, cut(10, Some(1210)), None).await.expect("sends");
+        let samples: Vec<i16> = pcm::from_bytes(&whole[44..]);
+        assert_eq!((samples.len(), &samples[..2], &samples[38_398..]), (38_400, &[160, -162][..], &[19_359, -19_361][..]));
+        assert_eq!([&headers["x-from-ms"], &headers["x-duration-ms"]], ["10", "1875"]);
+        assert_eq!(headers["x-channel-layout"], "digital_human,agent");
+        let head = wav::head(&whole[..44], true).expect("a header").expect("whole");
+        let told = (head.format.channels, head.format.rate_hz, head.data_bytes);
+        assert_eq!(told, (2, 16_000, Some(38_400 * 2)));
+        let (status, part, _) = ask(View::Whole, cut(10, Some(1210)), Some("bytes=40-51")).await.expect("sends");
+        assert_eq!((status, &part[..]), (206, &whole[40..52]));
+        let (_, agent, headers) = ask(View::Channel(1), cut(1000, None), None).await.expect("sends");
+        let samples: Vec<i16> = pcm::from_bytes(&agent[44..]);
+        assert_eq!((samples.len(), samples[0], samples[13_999]), (14_000, -16_002, -30_001));
+        let tag = ask(View::Channel(1), cut(1000, Some(1500)), None).await.expect("sends").2[ETAG].clone();
+        assert_ne!(tag, headers[ETAG], "another stretch");
+        let (_, late, _) = ask(View::Mix, cut(1800, Some(i64::MAX)), None).await.expect("sends");
+        assert_eq!(late.len(), 44 + 2 * 1200, "it ends with the recording");
+        for (stretch, expect) in [
+            (cut(5, Some(5)), "from_ms must be below to_ms"),
+            (cut(1875, None), "from_ms lies behind the recording, which is 1875 ms long"),
+            (cut(i64::MAX, None), "from_ms lies behind the recording, which is 1875 ms long"),
+        ] {
+            let refused = ask(View::Whole, stretch, None).await;
+            assert!(matches!(&refused, Err(Error::Refused(why)) if why == expect), "{stretch:?}: {refused:?}");
+        }
     }
 
     #[tokio::test]

@@ -63,6 +63,10 @@ struct TurnsQuery {
     /// False: without the times of single words.
     #[serde(default = "yes")]
     words: bool,
+    /// Number of the first turn to list, from 0; all turns count, also those before it.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    from: i64,
 }
 
 fn yes() -> bool {
@@ -82,6 +86,8 @@ struct PageSessionIn {
 struct SampleAgentOut {
     /// Address that can be called.
     sip_uri: String,
+    /// Id of the agent with this address: one for each organization, over all starts.
+    agent_id: i64,
 }
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
@@ -157,7 +163,8 @@ async fn mails(ctx: Ctx, request: In<IdPath>) -> Result<MailList> {
 }
 
 async fn turns(ctx: Ctx, request: In<IdPath, TurnsQuery>) -> Result<TurnList> {
-    let mut list = ctx.service.runs().turn_list(&ctx.caller, request.path.id).await?;
+    let list = ctx.service.runs().turn_list(&ctx.caller, request.path.id).await?;
+    let mut list = list.since(request.query.from);
     if !request.query.words {
         list.turns.iter_mut().for_each(|turn| turn.words.clear());
     }
@@ -224,7 +231,8 @@ async fn sample_agent(ctx: Ctx, _: In<Nothing, Nothing, Option<Nothing>>) -> Res
     let none = || Error::Unavailable("There is no sample agent in this process".into());
     let start = ctx.sample_agent.ok_or_else(none)?;
     let sip_uri = start().await.map_err(|why| Error::Unavailable(format!("The sample agent does not start: {why}")))?;
-    Ok(SampleAgentOut { sip_uri })
+    let agent_id = ctx.service.library().keep_sample_agent(&ctx.caller, &sip_uri).await?;
+    Ok(SampleAgentOut { sip_uri, agent_id })
 }
 
 /// Adds the views and files of the page. On a loopback listener they are shown to its own names alone.

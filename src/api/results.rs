@@ -12,7 +12,7 @@ use ringer_service::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::audio::View;
+use crate::audio::{Stretch, View};
 use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
 use crate::page_file::small;
 use crate::response::{
@@ -71,6 +71,14 @@ struct RecordingQuery {
     #[serde(default)]
     #[schemars(extend("x-rules" = one_of(AudioFormat::ALL.iter().map(|one| one.as_str()))))]
     format: Option<String>,
+    /// First millisecond of a stretch that is sent as a WAV file of its own; default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    from_ms: Option<i64>,
+    /// Millisecond before which the stretch ends; default the end of the recording.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    to_ms: Option<i64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -206,15 +214,21 @@ async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audi
         }
     };
     let path = service.conversations().track_path(&ctx.caller, id, track).await?;
+    let (from_ms, to_ms) = (request.query.from_ms, request.query.to_ms);
+    let is_cut = from_ms.is_some() || to_ms.is_some();
+    let stretch = is_cut.then(|| Stretch { from_ms: from_ms.unwrap_or(0), to_ms });
     let (packing, kind) = match request.query.format.map_or(Some(AudioFormat::Wav), |word| AudioFormat::parse(&word)) {
-        Some(AudioFormat::Wav) => return audio::send(&path, view, WAV, &ctx.headers).await.map(Audio::from),
+        Some(AudioFormat::Wav) => {
+            return audio::send(&path, (view, stretch), WAV, &ctx.headers).await.map(Audio::from);
+        }
+        Some(_) if is_cut => return Err(Error::Refused("from_ms and to_ms need format wav".to_owned())),
         Some(AudioFormat::Flac) => (Packing::Flac, FLAC),
         Some(AudioFormat::Opus) => (Packing::Opus, OGG),
         None => return Err(Error::Refused("format must be wav, flac or opus".to_owned())),
     };
     let path = service.conversations().packed_path(&ctx.caller, id, track, packing).await?;
     let view = if track == Track::Both { View::Whole } else { View::Plain };
-    audio::send(&path, view, kind, &ctx.headers).await.map(Audio::from)
+    audio::send(&path, (view, None), kind, &ctx.headers).await.map(Audio::from)
 }
 
 async fn peaks(ctx: Ctx, request: In<IdPath, PeaksQuery>) -> Result<Outline> {

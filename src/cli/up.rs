@@ -144,7 +144,8 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
         ports.end(),
         capacity(config)
     ));
-    out.line(format_args!("the page: http://{api}/{link}"));
+    let terms = if door.is_some() { " (works once, for ten minutes)" } else { "" };
+    out.line(format_args!("the page: http://{api}/{link}{terms}"));
     if !sim {
         local::neural(config).iter().for_each(|line| out.line(line));
     }

@@ -73,7 +73,7 @@ pub use self::socket_events::{audio_not_played_ms, rate_mismatch};
 pub use self::sound::{audio_metrics, measure_parts};
 pub use self::summary::sum_up;
 pub use self::transcript::transcript;
-pub use self::turn_list::{TurnItem, TurnOverlap, turn_list};
+pub use self::turn_list::{NotCounted, TurnItem, TurnOverlap, overlaps, turn_list};
 pub use self::unheard::{Lack, Unheard, unheard};
 pub use self::words::{WordErrors, predicted_wer};
 pub use self::yielding::{OpenMetric, YIELDING};

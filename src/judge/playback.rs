@@ -6,7 +6,7 @@ mod timed;
 
 use ringer_human::is_alike;
 use ringer_media::call::{Event, EventKind, Kind, Side, TimelineEntry, contains_phrase};
-use ringer_media::frame::PER_MS;
+use ringer_media::frame::{PER_MS, whole_ms};
 use ringer_model::Object;
 use ringer_model::expectation::ExpectationStatus;
 use ringer_model::playback::phrases;
@@ -172,7 +172,7 @@ impl<'s> Scene<'s> {
         let mut tests = tests(&self.steps[index], turn);
         if let Some(within) = timed::within_ms(&self.steps[index]) {
             let since = timed::since(self.steps, index, &self.own, self.start, (turn.from, turn.first_place));
-            let after_ms = (turn.from - since).max(0) / PER_MS;
+            let after_ms = whole_ms((turn.from - since).max(0));
             let why = format!("the agent began after {after_ms} ms, within_ms is {within}");
             tests.push(Test { is_timed: true, ..Test::of(Some(after_ms <= within), why) });
         }

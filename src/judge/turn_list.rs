@@ -1,8 +1,8 @@
 //! The turns of both sides as they are measured: where each begins and ends, its words, its latency and its overlaps.
 
 use ringer_media::call::{EventKind, Side, TimelineEntry};
-use ringer_media::frame::{PER_MS, Sample};
-use ringer_media::measure::{self as media, Span, SpokenTurn};
+use ringer_media::frame::{PER_MS, Sample, whole_ms};
+use ringer_media::measure::{self as media, Interrupted, Span, SpokenTurn};
 use ringer_model::digital_human::Role;
 use ringer_model::transcript::{TextMissing, TranscriptEntry, Word};
 use schemars::JsonSchema;
@@ -53,6 +53,23 @@ pub struct TurnOverlap {
     pub overlap_ms: i64,
     /// Milliseconds from the beginning to the silence of the other side; null when it went on.
     pub stop_ms: Option<i64>,
+    /// True for an interruption: those by AGENT are as many as `agent_interruption_count`, those by USER as many as
+    /// `customer_interruption_count`.
+    pub counted: bool,
+    /// Reason why it is not counted; null when it is.
+    pub why_not: Option<NotCounted>,
+}
+
+/// Reason why an overlap is not counted as an interruption.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NotCounted {
+    /// It was shorter than 200 ms, and stopped nobody.
+    Short,
+    /// It belongs to the interruption before it.
+    Continued,
+    /// It began with the other side's speech, or was a sound that asks for no floor.
+    Other,
 }
 
 /// Returns the turns of a conversation; the words of each are taken from `entries`. Of a written one each message is a
@@ -64,7 +81,7 @@ pub fn turn_list(moments: &[TimelineEntry], facts: &Facts, entries: &[Transcript
     let turns = media::turns(&conversation(moments, facts));
     let measured: Vec<(&SpokenTurn, &SpokenTurn)> =
         [Side::Agent, Side::Dh].into_iter().flat_map(|side| media::turns_after(&turns, side)).collect();
-    let cuts: Vec<TurnOverlap> = moments.iter().filter_map(overlap).collect();
+    let cuts = overlaps(moments, facts);
     let mut list: Vec<TurnItem> = turns.iter().zip(0..).map(|(turn, index)| item(turn, index)).collect();
     for (at, turn) in turns.iter().enumerate() {
         let asked = measured.iter().find(|(own, _)| std::ptr::eq(*own, turn)).map(|(_, asked)| *asked);
@@ -144,10 +161,55 @@ fn written_turn(entry: &TranscriptEntry, index: i64) -> TurnItem {
     }
 }
 
-fn overlap(moment: &TimelineEntry) -> Option<TurnOverlap> {
+/// Length below which an overlap that stops nobody is no interruption, in milliseconds.
+const SHORT_MS: i64 = 200;
+/// Largest difference of the positions at which the call and the measures see one onset.
+const SEAM: Sample = 60 * PER_MS;
+
+/// Returns every stretch in which both sides speak, by onset: those that the call has told, and interruptions that it
+/// has not. As many of each side are counted as its metric tells.
+pub fn overlaps(moments: &[TimelineEntry], facts: &Facts) -> Vec<TurnOverlap> {
+    if messages::are_written(moments) {
+        return Vec::new();
+    }
+    let counted = media::interruptions(&conversation(moments, facts));
+    let mut list: Vec<TurnOverlap> = moments.iter().filter_map(told_overlap).collect();
+    list.sort_by_key(|one| one.at_sample);
+    for interrupted in &counted {
+        let (by, words) = (role(interrupted.by), interrupted.words);
+        let is_it = |one: &&mut TurnOverlap| {
+            one.by == by && !one.counted && (words.from - SEAM..words.to).contains(&one.at_sample)
+        };
+        match list.iter_mut().find(is_it) {
+            Some(one) => (one.counted, one.why_not) = (true, None),
+            None => list.push(TurnOverlap {
+                by,
+                at_sample: words.from,
+                overlap_ms: whole_ms(interrupted.overlap),
+                stop_ms: interrupted.stop.map(whole_ms),
+                counted: true,
+                why_not: None,
+            }),
+        }
+    }
+    for one in list.iter_mut().filter(|one| !one.counted) {
+        let goes_on = |other: &Interrupted| role(other.by) == one.by && other.words.holds(one.at_sample);
+        let is_short = one.overlap_ms < SHORT_MS && (one.stop_ms.is_none() || one.by == Role::User);
+        one.why_not = Some(match is_short {
+            true => NotCounted::Short,
+            false if counted.iter().any(goes_on) => NotCounted::Continued,
+            false => NotCounted::Other,
+        });
+    }
+    list.sort_by_key(|one| one.at_sample);
+    list
+}
+
+fn told_overlap(moment: &TimelineEntry) -> Option<TurnOverlap> {
     let EventKind::BargeIn { by, overlap_ms, stop_ms } = moment.reading() else { return None };
     let (overlap_ms, stop_ms) = (i64::from(*overlap_ms), stop_ms.map(i64::from));
-    Some(TurnOverlap { by: role(*by), at_sample: moment.sample, overlap_ms, stop_ms })
+    let by = role(*by);
+    Some(TurnOverlap { by, at_sample: moment.sample, overlap_ms, stop_ms, counted: false, why_not: None })
 }
 
 fn role(side: Side) -> Role {
@@ -163,7 +225,7 @@ fn ms(samples: Sample) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::{measure, moments, transcript};
@@ -195,5 +257,60 @@ mod tests {
             words.join(" ")
         };
         assert_eq!(sorted(words), sorted(all), "no word is lost or told twice");
+    }
+
+    #[test]
+    fn as_many_overlaps_are_counted_as_the_metrics_tell() {
+        let mut events = Vec::new();
+        let mut add = |ms: i64, event: &str, side: &str, data: Value| {
+            events.push(json!({"seq": ms, "sample": ms * 16, "event": event, "side": side, "data": data}));
+        };
+        let said = json!({"utterance_id": 1, "text": "words"});
+        for (side, from, to) in [
+            ("agent", 1000, 5000),
+            ("dh", 3000, 3400),
+            ("dh", 3800, 4500),
+            ("dh", 6000, 8000),
+            ("agent", 7000, 7120),
+            ("dh", 9000, 10_000),
+            ("agent", 9500, 12_000),
+            ("dh", 13_000, 15_000),
+            ("agent", 14_000, 16_000),
+        ] {
+            add(from, "speech.started", side, said.clone());
+            add(to, "speech.ended", side, said.clone());
+        }
+        for (ms, by, overlap_ms, stop_ms) in [
+            (3000, "dh", 400, None),
+            (3800, "dh", 700, None),
+            (7000, "agent", 120, None),
+            (9500, "agent", 500, Some(500)),
+        ] {
+            add(ms, "barge_in", by, json!({"by": by, "overlap_ms": overlap_ms, "stop_ms": stop_ms}));
+        }
+        add(17_000, "call.ended", "engine", json!({}));
+        events.sort_by_key(|event| event["sample"].as_i64());
+        let (moments, facts) = (moments(&json!(events)), Facts { interface: "PHONE", ..Facts::default() });
+        let found = overlaps(&moments, &facts);
+        let told: Vec<(i64, Role, bool, Option<NotCounted>)> =
+            found.iter().map(|one| (one.at_sample / 16, one.by, one.counted, one.why_not)).collect();
+        let expect = [
+            (3000, Role::User, true, None),
+            (3800, Role::User, false, Some(NotCounted::Continued)),
+            (7000, Role::Agent, false, Some(NotCounted::Short)),
+            (9500, Role::Agent, true, None),
+            (14_000, Role::Agent, true, None),
+        ];
+        assert_eq!(told, expect);
+        assert_eq!((found[4].overlap_ms, found[4].stop_ms), (1000, Some(1000)), "the call had not told of it");
+        let metrics = measure(&moments, &facts).metrics;
+        for (name, by) in [("agent_interruption_count", Role::Agent), ("customer_interruption_count", Role::User)] {
+            let count = found.iter().filter(|one| one.counted && one.by == by).count();
+            let metric = metrics.iter().find(|metric| metric.name == name).expect("it is measured");
+            assert_eq!(metric.value, json!(count), "{name}");
+        }
+        let turns = turn_list(&moments, &facts, &[]);
+        let of_turns = turns.iter().flat_map(|turn| &turn.overlaps).filter(|one| one.counted).count();
+        assert_eq!(of_turns, 3, "each lies in a turn: {turns:?}");
     }
 }

@@ -17,7 +17,7 @@ use super::status::{EndedBy, Outcome, ResultStatus};
 use super::text::Inbox;
 use super::time::Timestamp;
 use super::transcript::PostedEntry;
-use super::verdict::CallVerdict;
+use super::verdict::{CallVerdict, VerdictWord};
 
 words! {
     /// Reason why a result that has not begun waits.
@@ -158,6 +158,9 @@ pub struct EngineQuality {
     pub late_frames: i64,
     /// Number of packets of the agent that were really lost; simulated loss is not counted.
     pub lost_packets: i64,
+    /// Packets that were lost on purpose; null: the connection of the Digital Human is good.
+    #[serde(default)]
+    pub simulated_loss_pct: Option<SimulatedLoss>,
     /// Audio concealed because of real losses, in milliseconds.
     pub concealed_ms: i64,
     /// Number of RTP packets of the agent of payload types that were not negotiated; they were not decoded.
@@ -185,6 +188,15 @@ pub struct EngineQuality {
     pub untrusted_reason: Option<String>,
     /// Echo of the Digital Human's own speech; null: none was found.
     pub echo: Option<EchoQuality>,
+}
+
+/// Packets that the Digital Human's connection lost on purpose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SimulatedLoss {
+    /// Share of the packets that were to be sent, percent.
+    pub sent: f64,
+    /// Share of the received packets that were not heard, percent.
+    pub received: f64,
 }
 
 /// An echo of the Digital Human's own speech. It counts neither as speech of the agent nor in a metric.
@@ -286,6 +298,12 @@ impl ResultBody {
     /// Returns the value of the built-in metric `name`; `None`: not measured.
     pub fn metric(&self, name: &str) -> Option<&Value> {
         self.metrics.iter().find(|metric| metric.name == name).map(|metric| &metric.value)
+    }
+
+    /// Returns the word of the verdict, which lists, counters and exports show; `None` until the state is terminal.
+    pub fn word(&self) -> Option<VerdictWord> {
+        let told = self.verdict.as_ref().map(|verdict| verdict.word);
+        told.or_else(|| self.outcome.map(VerdictWord::of_outcome))
     }
 
     /// True if the conversation broke off, or never began, by a fault of this side or by a setting that is missing, or
@@ -437,8 +455,7 @@ pub struct ResultRecord {
     /// - `workspace_limit`: a place among the organization's calls_at_once.
     /// - `model_budget`: the budget of the language model that words callers.
     pub queue_reason: Option<QueueReason>,
-    /// Reason in words, where the token does not tell it all: the model of `model_budget` and its budget; null
-    /// otherwise.
+    /// Reason in words, with the setting that it follows from; null when the result does not wait.
     pub queue_reason_text: Option<String>,
     /// Members of the record besides the id.
     #[serde(flatten)]

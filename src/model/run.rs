@@ -18,6 +18,7 @@ use super::model_usage::ModelUsage;
 use super::schema::telephone_number;
 use super::status::{RunOutcome, RunStatus};
 use super::time::Timestamp;
+use super::verdict::VerdictWord;
 
 /// Request for a run. Everything but the simulation overrides the agent's or the simulation's setting for this run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -262,9 +263,42 @@ pub struct Counters {
     pub tests_cancelled: i64,
     /// Number of results with outcome not_evaluated.
     pub tests_not_evaluated: i64,
+    /// Number of results whose verdict is unknown: nothing tells whether the agent passed.
+    pub not_judged: i64,
+    /// Numbers of results by the word of their verdict.
+    pub verdicts: VerdictCounts,
+}
+
+/// Numbers of terminal results by the word of their verdict.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct VerdictCounts {
+    /// Number of results with the verdict passed.
+    pub passed: i64,
+    /// Number of results with the verdict failed.
+    pub failed: i64,
+    /// Number of results with the verdict unreachable.
+    pub unreachable: i64,
+    /// Number of results with the verdict unknown.
+    pub unknown: i64,
+    /// Number of results with the verdict cancelled.
+    pub cancelled: i64,
 }
 
 impl Counters {
+    /// Adds `count` results with this verdict.
+    pub fn add_verdict(&mut self, word: VerdictWord, count: i64) {
+        let all = &mut self.verdicts;
+        let place = match word {
+            VerdictWord::Passed => &mut all.passed,
+            VerdictWord::Failed => &mut all.failed,
+            VerdictWord::Unreachable => &mut all.unreachable,
+            VerdictWord::Cancelled => &mut all.cancelled,
+            VerdictWord::Undecided | VerdictWord::Unknown(_) => &mut all.unknown,
+        };
+        *place += count;
+        self.not_judged = all.unknown;
+    }
+
     /// Returns the text `N passed, M failed, K cancelled of T`.
     pub fn summary(&self) -> String {
         let Counters { tests_passed, tests_failed, tests_cancelled, total_tests, .. } = self;
@@ -273,7 +307,8 @@ impl Counters {
 
     /// Returns the verdict on the run; `None` when nothing was judged.
     ///
-    /// The score is the percentage of passed among passed and failed; each threshold defaults to 80.
+    /// The score is the percentage of passed among passed and failed; each threshold defaults to 80. A run is not passed
+    /// while a result of it is not judged.
     pub fn outcome(&self, failing: Option<i64>, passing: Option<i64>) -> Option<RunOutcome> {
         let judged = self.tests_passed + self.tests_failed;
         if judged == 0 {
@@ -282,7 +317,7 @@ impl Counters {
         let score = 100.0 * self.tests_passed as f64 / judged as f64;
         Some(if score < failing.unwrap_or(80) as f64 {
             RunOutcome::Failed
-        } else if score >= passing.unwrap_or(80) as f64 {
+        } else if score >= passing.unwrap_or(80) as f64 && self.not_judged == 0 {
             RunOutcome::Passed
         } else {
             RunOutcome::Warning

@@ -3,12 +3,26 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::status::Outcome;
+
 words! {
     /// Word of a verdict. `unreachable`: nothing answered at the agent's address, or the credentials were refused;
     /// nothing was tested. `unknown`: this side failed, or nothing could be evaluated.
     kept VerdictWord {
         Passed = "passed", Failed = "failed", Unreachable = "unreachable", Undecided = "unknown", Cancelled = "cancelled",
     } default Undecided
+}
+
+impl VerdictWord {
+    /// Returns the word of a result that an earlier release has left with an outcome alone.
+    pub fn of_outcome(outcome: Outcome) -> VerdictWord {
+        match outcome {
+            Outcome::Passed => VerdictWord::Passed,
+            Outcome::Failed => VerdictWord::Failed,
+            Outcome::Cancelled => VerdictWord::Cancelled,
+            Outcome::NotEvaluated | Outcome::Unknown(_) => VerdictWord::Undecided,
+        }
+    }
 }
 
 /// Verdict on a result, with its reason.

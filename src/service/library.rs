@@ -16,6 +16,7 @@ pub(super) mod noises;
 pub(super) mod page_key;
 pub(super) mod page_link;
 pub(super) mod phone_numbers;
+pub(super) mod sample;
 pub(super) mod simulations;
 pub(super) mod versions;
 

@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use ringer_base::error::{Error, Result};
 use ringer_model::result::ResultDoc;
 use ringer_model::run::RunDoc;
-use ringer_model::status::{Outcome, ResultStatus, RunStatus};
+use ringer_model::status::RunStatus;
 
 use super::Session;
 use super::db::Cell;
 use super::record::{Row, fields_of, read_row};
-use super::runs::Tally;
+use super::runs::{COUNTED, Tally, tallies_in};
 
 /// Selection of runs; every part that is given must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,23 +56,14 @@ impl Session {
 
     /// Returns the counters of each of these runs; a run without results is left out.
     pub async fn tallies_of(&mut self, runs: &[i64]) -> Result<HashMap<i64, Tally>> {
-        let mut tallies = HashMap::<i64, Tally>::new();
         if runs.is_empty() {
-            return Ok(tallies);
+            return Ok(HashMap::new());
         }
         let (marks, cells) = self.marks_of(runs);
         let sql = format!(
-            "SELECT run_id, status, outcome, COUNT(*) FROM results WHERE org_id = $1 AND run_id IN ({marks}) \
-             GROUP BY run_id, status, outcome"
+            "SELECT {COUNTED}, COUNT(*) FROM results WHERE org_id = $1 AND run_id IN ({marks}) GROUP BY {COUNTED}"
         );
-        for row in self.rows(&sql, &cells).await? {
-            let status: String = row.try_get(1).map_err(Error::internal)?;
-            let outcome: Option<String> = row.try_get(2).map_err(Error::internal)?;
-            let count: i64 = row.try_get(3).map_err(Error::internal)?;
-            let tally = tallies.entry(row.try_get(0).map_err(Error::internal)?).or_default();
-            tally.add(ResultStatus::parse(&status), outcome.as_deref().and_then(Outcome::parse), count);
-        }
-        Ok(tallies)
+        tallies_in(&self.rows(&sql, &cells).await?)
     }
 
     /// Returns the agent's latencies in seconds, of all turns of all results of each run.

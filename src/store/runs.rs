@@ -8,8 +8,9 @@ use ringer_model::digital_human::DigitalHumanSpec;
 use ringer_model::result::ResultDoc;
 use ringer_model::run::{Counters, RunDoc};
 use ringer_model::status::{Outcome, ResultStatus};
+use ringer_model::verdict::VerdictWord;
 
-use super::db::Cell;
+use super::db::{self, Cell};
 use super::record::{Row, fields_of, read_row};
 use super::{Session, from_text, to_text};
 
@@ -50,20 +51,11 @@ impl Session {
     /// Returns the counters of every run of `owner`, by run id.
     pub async fn tallies(&mut self, owner: Owner, id: i64) -> Result<HashMap<i64, Tally>> {
         let sql = format!(
-            "SELECT run_id, status, outcome, COUNT(*) FROM results WHERE org_id = $1 AND {} = $2 \
-             GROUP BY run_id, status, outcome",
+            "SELECT {COUNTED}, COUNT(*) FROM results WHERE org_id = $1 AND {} = $2 GROUP BY {COUNTED}",
             owner.column()
         );
         let cells = [self.organization().into(), id.into()];
-        let mut tallies = HashMap::<i64, Tally>::new();
-        for row in self.rows(&sql, &cells).await? {
-            let status: String = row.try_get(1).map_err(Error::internal)?;
-            let outcome: Option<String> = row.try_get(2).map_err(Error::internal)?;
-            let count: i64 = row.try_get(3).map_err(Error::internal)?;
-            let tally = tallies.entry(row.try_get(0).map_err(Error::internal)?).or_default();
-            tally.add(ResultStatus::parse(&status), outcome.as_deref().and_then(Outcome::parse), count);
-        }
-        Ok(tallies)
+        tallies_in(&self.rows(&sql, &cells).await?)
     }
 
     /// True if a result of `owner` is not terminal.
@@ -232,15 +224,38 @@ impl Session {
     }
 }
 
+/// Columns by which results are counted.
+pub(super) const COUNTED: &str = "run_id, status, outcome, verdict";
+
+/// Returns the counters of each run in rows of [`COUNTED`] and a number.
+pub(super) fn tallies_in(rows: &[db::Row]) -> Result<HashMap<i64, Tally>> {
+    let mut tallies = HashMap::<i64, Tally>::new();
+    for row in rows {
+        let status: String = row.try_get(1).map_err(Error::internal)?;
+        let outcome: Option<String> = row.try_get(2).map_err(Error::internal)?;
+        let word: Option<String> = row.try_get(3).map_err(Error::internal)?;
+        let count: i64 = row.try_get(4).map_err(Error::internal)?;
+        let tally = tallies.entry(row.try_get(0).map_err(Error::internal)?).or_default();
+        let outcome = outcome.as_deref().map(Outcome::from);
+        // Rows of the first releases have an outcome alone.
+        let word = word.as_deref().map(VerdictWord::from).or(outcome.map(VerdictWord::of_outcome));
+        tally.add(ResultStatus::parse(&status), outcome, word, count);
+    }
+    Ok(tallies)
+}
+
 impl Tally {
     /// Adds `count` results of one state and one verdict.
-    pub(super) fn add(&mut self, status: Option<ResultStatus>, outcome: Option<Outcome>, count: i64) {
+    fn add(&mut self, status: Option<ResultStatus>, outcome: Option<Outcome>, word: Option<VerdictWord>, count: i64) {
         self.counters.total_tests += count;
         if !status.is_some_and(ResultStatus::is_terminal) {
             self.open += count;
             return;
         }
         self.counters.tests_completed += count;
+        if let Some(word) = word {
+            self.counters.add_verdict(word, count);
+        }
         match outcome {
             Some(Outcome::Passed) => self.counters.tests_passed += count,
             Some(Outcome::Failed) => self.counters.tests_failed += count,

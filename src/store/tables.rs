@@ -117,7 +117,7 @@ impl Resource for ResultDoc {
     const TABLE: &'static str = "results";
     const WORD: &'static str = "Simulation result";
     const COLUMNS: &'static [&'static str] =
-        &["run_id", "simulation_id", "agent_id", "digital_human_id", "status", "outcome", "latency", "tags"];
+        &["run_id", "simulation_id", "agent_id", "digital_human_id", "status", "outcome", "latency", "tags", "verdict"];
     type Id = i64;
 
     fn cells(&self) -> Vec<Cell> {
@@ -131,6 +131,7 @@ impl Resource for ResultDoc {
             body.outcome.map(|outcome| outcome.as_str().to_owned()).into(),
             body.latency.as_ref().filter(|list| !list.is_empty()).map(|list| json!(list).to_string()).into(),
             Some(&body.tags).filter(|list| !list.is_empty()).map(|list| json!(list).to_string()).into(),
+            body.word().map(|word| word.as_str().to_owned()).into(),
         ]
     }
 }

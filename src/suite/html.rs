@@ -128,8 +128,8 @@ pub fn peaks(file: &[u8]) -> Value {
     json!([percent(&peaks[0]), percent(&peaks[1])])
 }
 
-/// Style of the file.
-const STYLE: &str = include_str!("html/report.css");
+/// Style of the file: that of the page, and what the report has beside it.
+const STYLE: &str = concat!(include_str!("../../web/page.css"), include_str!("html/report.css"));
 /// Script of the file: it makes the page of the data.
 const SCRIPT: &str = include_str!("html/report.js");
 

@@ -104,6 +104,7 @@ fn case(xml: &mut Xml, call: &Played) -> io::Result<()> {
 
 fn properties(xml: &mut Xml, call: &Played) -> io::Result<()> {
     let mut properties = vec![("seed".to_owned(), call.seed.to_string()), ("result_id".to_owned(), call.result_id())];
+    properties.push(("verdict".to_owned(), call.judgement.verdict.as_str().to_owned()));
     let platform_call_id = call.record["metadata"]["platform_call_id"].as_str();
     properties.extend(platform_call_id.map(|id| ("platform_call_id".to_owned(), id.to_owned())));
     for metric in call.record["metrics"].as_array().into_iter().flatten() {
@@ -164,6 +165,7 @@ mod tests {
             "<testcase classname=\"suite.yaml\" name=\"left out\">\n      <skipped/>\n    </testcase>",
             "<property name=\"talk_ratio\" value=\"0.5\"/>",
             "<property name=\"seed\" value=\"2\"/>",
+            "<property name=\"verdict\" value=\"unreachable\"/>",
             "<property name=\"platform_call_id\" value=\"c&amp;9\"/>",
             "<system-out>AGENT: Hi &amp; bye.\nUSER: [speech not understood]</system-out>",
         ] {

@@ -1,8 +1,9 @@
 //! Routes that the page needs: the list of runs, reviews, outlines, turns, signalling, its own files and its key.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ringer::api::Setup;
+use ringer::api::{SampleAgent, Setup};
 use ringer::model::evaluation::{CustomResult, CustomStatus, Evaluation};
 use ringer::model::result::ResultDoc;
 use ringer::model::status::ResultStatus as S;
@@ -245,6 +246,21 @@ async fn a_recording_is_outlined_in_three_steps() {
     assert_eq!(world.get(&path("?points=100")).await["channels"][0].as_array().map(Vec::len), Some(200));
 }
 
+/// Checks that turns from a number on are those of the whole list, and that overlaps are told of the whole call.
+async fn check_turns_from(world: &World, id: i64) {
+    let read = async |query: &str| world.get(&format!("/v1/simulation-result/{id}/turns{query}")).await;
+    let whole = read("").await;
+    let turns = whole["turns"].as_array().expect("turns");
+    let overlaps = whole["overlaps"].as_array().expect("overlaps");
+    assert!(turns.len() > 2 && !overlaps.is_empty(), "{whole}");
+    assert!(overlaps.iter().all(|one| one["counted"].as_bool() == Some(one["why_not"].is_null())), "{whole}");
+    for from in [0, 2, turns.len()] {
+        let rest = read(&format!("?from={from}")).await;
+        assert_eq!(rest["turns"], json!(turns[from..]), "from {from}");
+        assert_eq!((&rest["total"], &rest["overlaps"]), (&json!(turns.len()), &whole["overlaps"]));
+    }
+}
+
 #[tokio::test]
 async fn turns_and_signalling_are_data() {
     let (world, _, [first, second]) = queued().await;
@@ -275,6 +291,7 @@ async fn turns_and_signalling_are_data() {
         turns.iter().any(|turn| turn["latency_ms"].is_number())
             && turns.iter().all(|turn| turn["to_sample"].as_i64() >= turn["from_sample"].as_i64())
     );
+    check_turns_from(&world, first).await;
     let ladder = world.get(&format!("/v1/simulation-result/{first}/ladder")).await;
     let kinds = |kind: &str| {
         ladder["entries"].as_array().expect("entries").iter().filter(|entry| entry["kind"] == kind).count()
@@ -286,6 +303,7 @@ async fn turns_and_signalling_are_data() {
     assert!(
         text.contains("Content-Security-Policy") && text.contains("It was booked.") && !text.contains("tell-nobody")
     );
+    assert!(text.contains("\"caller\":\"Maria\",\"agent\":\"Desk\""), "both sides have their names");
     assert!(page.headers["content-disposition"].to_str().expect("text").contains("call-"));
     let capture = world.send("GET", &format!("/v1/simulation-result/{first}/capture"), &[], Vec::new()).await;
     assert_eq!((capture.status, &capture.body[..4]), (200, &b"\x0a\x0d\x0d\x0a"[..]));
@@ -300,7 +318,7 @@ async fn turns_and_signalling_are_data() {
         .expect("is kept");
     record(&world, second, 1000).await;
     world.service.conversations().amend(organization, second, |doc| doc.private = true).await.expect("is there");
-    for part in ["turns", "ladder", "peaks?zoom=0", "capture"] {
+    for part in ["turns", "ladder", "peaks?zoom=0", "capture", "recording?from_ms=0&to_ms=100"] {
         assert_eq!(status(&world, &format!("/v1/simulation-result/{second}/{part}"), &[]).await.0, 404, "{part}");
     }
     let page = world.send("GET", &format!("/v1/simulation-result/{second}/page"), &[], Vec::new()).await;
@@ -414,6 +432,7 @@ async fn routes_of_the_page_check_what_they_are_given() {
     for path in [
         "/v1/simulation-result/x/turns",
         "/v1/simulation-result/1/turns?words=perhaps",
+        "/v1/simulation-result/1/turns?from=-1",
         "/v1/simulation-result/x/ladder",
         "/v1/simulation-result/1/ladder?rtcp=2",
         "/v1/simulation-result/x/mails",
@@ -460,4 +479,28 @@ async fn routes_of_the_page_check_what_they_are_given() {
     }
     let token = json!({ "token": long }).to_string().into_bytes();
     assert_eq!(world.send("POST", "/v1/page-session", &[], token).await.status, 422);
+}
+
+#[tokio::test]
+async fn each_start_of_the_sample_agent_has_the_same_agent() {
+    let starts = Arc::new(AtomicUsize::new(0));
+    let starter = starts.clone();
+    let sample_agent: SampleAgent = Arc::new(move || {
+        let port = 5000 + starter.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move { Ok(format!("sip:desk@127.0.0.1:{port}")) })
+    });
+    let world = World::with_setup(Setup { sample_agent: Some(sample_agent), ..Setup::default() }).await;
+    let old = json!({ "name": "Sample agent", "type": "INBOUND", "connection_type": "SIP", "sip_uri": "sip:desk@127.0.0.1:4999" });
+    let old = world.post("/v1/add-agent", old).await["agent_id"].clone();
+    for start in 0..3 {
+        let sample = world.post("/v1/sample-agent", Value::Null).await;
+        let address = json!(format!("sip:desk@127.0.0.1:{}", 5000 + start));
+        assert_eq!((&sample["sip_uri"], &sample["agent_id"]), (&address, &old), "the one that was there is kept");
+        let agents = world.get("/v1/all-agents").await;
+        let kept: Vec<&Value> = agents.as_array().expect("agents").iter().map(|agent| &agent["sip_uri"]).collect();
+        assert_eq!(kept, [&address]);
+    }
+    world.call("DELETE", &format!("/v1/agent/{old}"), Value::Null).await;
+    let anew = world.post("/v1/sample-agent", Value::Null).await;
+    assert_ne!(anew["agent_id"], old, "it is made where there is none");
 }

@@ -188,6 +188,19 @@ async fn a_recording_is_heard_by_channel_and_in_part() {
     {
         assert_eq!(detail(&world, "GET", &format!("{path}{query}")).await, (400, json!(expect)));
     }
+    let cut = world.send("GET", &format!("{path}?from_ms=250&to_ms=500&channel=both"), &[], Vec::new()).await;
+    let stored = recording();
+    let samples = stored.len() - RATE_HZ as usize * 4;
+    assert_eq!((cut.status, &cut.body[44..]), (200, &stored[samples + 16_000..samples + 32_000]));
+    assert_eq!([&cut.headers["x-from-ms"], &cut.headers["x-duration-ms"]], ["250", "1000"]);
+    for (query, expect) in [
+        ("?from_ms=500&to_ms=500", "from_ms must be below to_ms"),
+        ("?from_ms=1000", "from_ms lies behind the recording, which is 1000 ms long"),
+        ("?to_ms=500&format=opus", "from_ms and to_ms need format wav"),
+    ] {
+        assert_eq!(detail(&world, "GET", &format!("{path}{query}")).await, (400, json!(expect)));
+    }
+    assert_eq!(world.send("GET", &format!("{path}?from_ms=-1"), &[], Vec::new()).await.status, 422);
     let clean = format!("{path}?channel=caller_clean");
     assert_eq!(detail(&world, "GET", &clean).await, (404, json!("Recording not available")));
     let track = [wav_header(Layout::CallerClean, 2).to_vec(), vec![1, 0, 2, 0]].concat();
@@ -421,7 +434,8 @@ async fn a_run_is_exported_as_table_json_and_junit() {
     let expect = [
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
         "<testsuite name=\"Booking\" tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"1\" time=\"12\">",
-        "  <testcase classname=\"Booking\" name=\"Maria 1\" time=\"12\"><failure message=\"\"/></testcase>",
+        "  <testcase classname=\"Booking\" name=\"Maria 1\" time=\"12\"><properties><property name=\"verdict\" \
+         value=\"unknown\"/></properties><failure message=\"\"/></testcase>",
         "  <testcase classname=\"Booking\" name=\"Maria 2\" time=\"0\"><skipped message=\"not finished\"/></testcase>",
         "</testsuite>",
         "",
@@ -472,6 +486,9 @@ async fn what_has_not_begun_says_why() {
         };
         let now = read().await;
         assert_eq!(reasons(&now), ["start_rate", second, "journey_step"], "{simulation}");
+        let named = if second == "sequential" { "its turn has not come" } else { second };
+        let text = now["simulation_results"][1]["queue_reason_text"].as_str();
+        assert!(text.is_some_and(|text| text.contains(named)), "{simulation}: {text:?}");
         let counts = &now["simulation_run"]["queue_reasons"];
         assert_eq!(
             (&counts["journey_step"], &counts[second]),

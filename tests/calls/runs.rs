@@ -221,6 +221,9 @@ async fn the_page_tells_nothing_private(house: &House, id: &str, said: &Value) {
         assert!(body.contains(expect) && !body.contains("98765"), "{part}: {body}");
     }
     let stretch = format!("from_ms={}&to_ms={}", said["start_offset_ms"], said["end_offset_ms"]);
+    let (status, slice) = house.ask("GET", &format!("{of}/recording?{stretch}"), Value::Null).await;
+    let slice = axum::body::to_bytes(slice, usize::MAX).await.expect("a stretch");
+    assert!(status == 200 && slice.len() > 1000 && slice[44..].iter().all(|byte| *byte == 0), "it is silent there");
     let peaks = house.call("GET", &format!("{of}/peaks?zoom=2&{stretch}"), Value::Null).await["channels"].clone();
     let inner = |channel: &Value| {
         let levels = channel.as_array().expect("levels").clone();

@@ -71,9 +71,12 @@ async fn a_live_call_keeps_what_is_shown_while_its_server_is_gone() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut engine = Program::start(&mut up(folder.path()));
     let base = engine.address("http://").await;
-    let sample = send_json(&base, "/v1/sample-agent", json!({})).await["sip_uri"].clone();
+    // It hears nothing, and so stays on the line until its caller is gone.
+    let mut agent = ringer(&["agent", "--listen", "127.0.0.1:0", "--rtp-ports", "37200-37299", "--fault", "deaf"]);
+    let mut agent = Program::start(&mut agent);
+    let address = agent.address("sip:").await;
     let browser = with_key(&base).await;
-    queue_run(&base, sample.as_str().expect("an address"), json!({ "name": "Sam" }), json!({})).await;
+    queue_run(&base, &address, json!({ "name": "Sam" }), json!({})).await;
     browser.open(&format!("{base}/results/1")).await;
     let words = "document.querySelector('.transcript li') && document.querySelector('.chip').textContent === 'running'";
     browser.until("first words", words).await;
@@ -90,4 +93,5 @@ async fn a_live_call_keeps_what_is_shown_while_its_server_is_gone() {
     let text = browser.run("return document.querySelector('main').innerText").await;
     let (text, code) = (text.as_str().expect("text"), result["error_code"].as_str().expect("a code"));
     assert!(text.contains(code) && text.contains("Agent"), "{code}: {text}");
+    agent.kill().await;
 }

@@ -37,7 +37,7 @@ impl Fixture {
         self.service.evaluations().store_evaluation(&self.caller.organization, id, judged).await.expect("stored").doc
     }
 
-    async fn item(&self, simulation: i64) -> RunItem {
+    pub(super) async fn item(&self, simulation: i64) -> RunItem {
         self.service.runs().simulation_runs(&self.caller, simulation).await.expect("runs").remove(0)
     }
 }

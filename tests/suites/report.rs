@@ -32,7 +32,7 @@ const CLICK_ALL: &str = "
 
 /// The figures of the report that stand without a way to their stretch.
 const WITHOUT_A_WAY: &str = "
-    const cells = [...document.querySelectorAll('td')].filter((cell) => /^[0-9.]+( s)?$/.test(cell.textContent));
+    const cells = [...document.querySelectorAll('td')].filter((cell) => /^[0-9.,]+( m?s)?$/.test(cell.textContent));
     return cells.filter((cell) => !cell.querySelector('button.at') && !cell.dataset.index).map((cell) => cell.textContent);";
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn each_number_of_the_report_leads_to_its_stretch_without_a_network() {
 /// Checks that the latencies that are shown are as long as their stretches, and are those of the results.
 async fn latencies_are_those_that_were_measured(browser: &Browser, lines: &[Value]) {
     let shown = "return [...document.querySelectorAll('details[id]')].map((box) => [box.dataset.scenario, Number(box.dataset.seed),
-        [...box.querySelectorAll('button[data-kind=latency]')].map((one) => [parseFloat(one.textContent), one.dataset.to - one.dataset.from])])";
+        [...box.querySelectorAll('button[data-kind=latency]')].map((one) => [parseFloat(one.textContent.replace(',', '')), one.dataset.to - one.dataset.from])])";
     let shown: Vec<(String, u64, Vec<[f64; 2]>)> = serde_json::from_value(browser.run(shown).await).expect("numbers");
     assert_eq!(shown.len(), lines.len());
     for (scenario, seed, latencies) in shown {
@@ -76,11 +76,8 @@ async fn latencies_are_those_that_were_measured(browser: &Browser, lines: &[Valu
         let measured: Vec<f64> =
             serde_json::from_value(line.expect("it is a result")["latency"].clone()).expect("numbers");
         assert!(!measured.is_empty() && measured.len() == latencies.len(), "{measured:?} {latencies:?}");
-        for ([seconds, ms], measured) in latencies.iter().zip(&measured) {
-            assert!(
-                (seconds - measured).abs() <= 0.006 && (ms - measured * 1000.0).abs() <= 1.0,
-                "{seconds} {ms} {measured}"
-            );
+        for ([shown, stretch], measured) in latencies.iter().zip(&measured) {
+            assert_eq!((*shown, stretch.round()), ((measured * 1000.0).round(), shown.round()), "{measured}");
         }
     }
 }

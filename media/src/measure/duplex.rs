@@ -20,9 +20,44 @@ const LONG_TURN: Sample = 1000 * PER_MS;
 /// Largest error of a position at which the Digital Human stopped.
 const SEAM: Sample = 60 * PER_MS;
 
-/// Computes interruptions and full-duplex rates.
-pub(super) fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &HeardSpeech) {
-    let by_dh = yielding::interruptions(conversation, heard);
+/// An interruption as it is counted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Interrupted {
+    /// Side that began while the other spoke.
+    pub by: Side,
+    /// Stretch from its onset to the end of its words, over the pauses in them.
+    pub words: Span,
+    /// Samples in which both speak.
+    pub overlap: Sample,
+    /// Samples from the onset to the silence of the other side; `None`: it went on.
+    pub stop: Option<Sample>,
+}
+
+/// Returns the interruptions of a conversation by onset: as many of each side as its count tells.
+pub fn interruptions(conversation: &Conversation) -> Vec<Interrupted> {
+    let heard = HeardSpeech::of(conversation);
+    let by_dh = yielding::interruptions(conversation, &heard);
+    let of_agent = by_agent(conversation, &heard, &by_dh).into_iter().map(|(turn, other)| {
+        let silent = holding(&heard.dh, turn.from()).map(|span| span.to).filter(|end| *end <= turn.to());
+        let stop = silent.map(|end| end - turn.from());
+        Interrupted { by: Side::Agent, words: turn.span(), overlap: turn.overlap(other), stop }
+    });
+    let mut found: Vec<Interrupted> = of_agent.collect();
+    found.extend(by_dh.iter().map(|one| {
+        let (words, stop) = (Span { from: one.onset, to: one.until }, one.stop - one.onset);
+        Interrupted { by: Side::Dh, words, overlap: one.overlap, stop: (one.stop <= one.until).then_some(stop) }
+    }));
+    found.sort_by_key(|one| one.words.from);
+    found
+}
+
+/// Returns the agent's turns that interrupt, each with the turn that it interrupts. `by_dh`: interruptions of the Digital
+/// Human.
+fn by_agent<'h>(
+    conversation: &Conversation,
+    heard: &'h HeardSpeech,
+    by_dh: &[yielding::Interruption],
+) -> Vec<(&'h SpokenTurn, &'h SpokenTurn)> {
     // What the agent says before the caller has the floor is more of the turn that the caller interrupts.
     let goes_on = |at: Sample| {
         let last = by_dh.partition_point(|interruption| interruption.onset < at).checked_sub(1);
@@ -32,7 +67,13 @@ pub(super) fn measure(metrics: &mut Metrics, conversation: &Conversation, heard:
         let is_heard = turn.overlap(other) >= yielding::OVERLAP || stops(turn, conversation, heard);
         is_heard && !goes_on(turn.from())
     };
-    let by_agent = onsets(heard, Side::Agent, SPOKEN, counts);
+    onsets(heard, Side::Agent, SPOKEN, counts)
+}
+
+/// Computes interruptions and full-duplex rates.
+pub(super) fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &HeardSpeech) {
+    let by_dh = yielding::interruptions(conversation, heard);
+    let by_agent = by_agent(conversation, heard, &by_dh);
     metrics.agent_interruption_count = Some(by_agent.len() as f64);
     metrics.customer_interruption_count = Some(by_dh.len() as f64);
 

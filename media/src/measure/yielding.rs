@@ -74,6 +74,8 @@ pub(super) struct Interruption {
     pub stop: Sample,
     /// True when the caller spoke, false for digits alone.
     pub is_spoken: bool,
+    /// Number of samples in which both speak.
+    pub overlap: Sample,
 }
 
 /// Reason for the agent's stop at an interruption.
@@ -112,7 +114,7 @@ pub(super) fn interruptions(conversation: &Conversation, heard: &HeardSpeech) ->
         };
         let place = agents.partition_point(|agent| agent.from() < other.from());
         if overlap >= OVERLAP {
-            found.push(Interruption { onset, until, place, from: other.from(), stop, is_spoken });
+            found.push(Interruption { onset, until, place, from: other.from(), stop, is_spoken, overlap });
         }
     }
     found

@@ -40,6 +40,26 @@ impl Conversations {
         };
         Ok(rows.iter().zip(keys).filter_map(reason).collect())
     }
+
+    /// Returns a reason in words, with the setting that it follows from.
+    pub(crate) fn queue_text(&self, reason: QueueReason) -> String {
+        let text = match reason {
+            QueueReason::MaxConcurrent => "the simulation makes as many calls at once as its max_concurrent allows",
+            QueueReason::Sequential => "the run makes one call after the other, and its turn has not come",
+            QueueReason::MaxCalls => "the engine makes as many calls at once as limits.max_calls allows",
+            QueueReason::StartRate => "the engine begins calls no faster than limits.start_rate_per_s allows",
+            QueueReason::AddressInUse => "another call uses the number or address that it needs",
+            QueueReason::JourneyStep => "the step before it in its journey is not over",
+            QueueReason::JourneyWait => "the pause after the step before it in its journey is not over",
+            QueueReason::Retry => "another attempt follows after a pause",
+            QueueReason::WorkspaceLimit => "the organization makes as many calls at once as its calls_at_once allows",
+            QueueReason::ModelBudget => {
+                let budget = self.budget_waited_for();
+                return budget.unwrap_or_else(|| "the budget of the language model for today is used up".to_owned());
+            }
+        };
+        text.to_owned()
+    }
 }
 
 /// Returns the number of results that wait for each reason.

@@ -284,11 +284,7 @@ fn assemble(
 
 fn side(body: &ResultBody, is_sampled: bool) -> Side {
     let latencies = body.latency.clone().filter(|_| is_sampled);
-    Side { verdict: word(body).unwrap_or_default(), latencies: latencies.unwrap_or_default() }
-}
-
-fn word(body: &ResultBody) -> Option<VerdictWord> {
-    body.verdict.as_ref().map(|verdict| verdict.word)
+    Side { verdict: body.word().unwrap_or_default(), latencies: latencies.unwrap_or_default() }
 }
 
 /// Returns the figures of both runs. Of all of them less is better.
@@ -342,7 +338,7 @@ fn figure(
 fn call_change((key, old, new): &(Key, Option<Call>, Option<Call>)) -> CallChange {
     let name = new.as_ref().or(old.as_ref()).and_then(|call| call.name.clone());
     let is = |call: &Option<Call>, wanted: &[VerdictWord]| {
-        call.as_ref().and_then(|call| word(&call.row.doc.body)).is_some_and(|word| wanted.contains(&word))
+        call.as_ref().and_then(|call| call.row.doc.body.word()).is_some_and(|word| wanted.contains(&word))
     };
     let (good, bad) = ([VerdictWord::Passed], [VerdictWord::Failed, VerdictWord::Unreachable]);
     let change = match () {
@@ -358,7 +354,7 @@ fn call_change((key, old, new): &(Key, Option<Call>, Option<Call>)) -> CallChang
         let body = &call.row.doc.body;
         ComparedCall {
             id: call.row.id,
-            verdict: word(body),
+            verdict: body.word(),
             reason: body.verdict.as_ref().and_then(|verdict| verdict.reason.clone()),
             p50_agent_latency: body.latency.as_deref().and_then(|all| percentile(all, 50.0)),
             duration_ms: body.duration_ms,

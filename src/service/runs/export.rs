@@ -132,7 +132,7 @@ impl Export {
             }
             let result_verdict = body.verdict.as_ref();
             cells.extend([
-                json!(result_verdict.map(|result_verdict| result_verdict.word)),
+                json!(body.word()),
                 json!(result_verdict.and_then(|result_verdict| result_verdict.reason.as_deref())),
             ]);
             rows.push(cells);
@@ -168,7 +168,7 @@ impl Export {
             .with_attribute(("name", &*representable(&format!("{caller} {repetition}"))))
             .with_attribute(("time", &*result.body.duration.unwrap_or(0).to_string()))
             .write_inner_content(|xml| {
-                write_review(xml, &evaluation(result))?;
+                write_properties(xml, result)?;
                 let (kind, why) = match verdict(result) {
                     Verdict::Passed => return Ok(()),
                     Verdict::Failed(why) => ("failure", why),
@@ -196,10 +196,27 @@ const REVIEWED: [&str; 5] =
 /// Names of the columns of the verdict.
 const VERDICT: [&str; 2] = ["verdict", "verdict_reason"];
 
-/// Writes the values of people as properties of a test case; nothing where there are none.
-fn write_review(xml: &mut Xml, evaluation: &Evaluation) -> io::Result<()> {
-    if !evaluation.human_edited {
+/// Writes the word of the verdict and the values of people as properties of a test case; nothing where there are none.
+fn write_properties(xml: &mut Xml, result: &ResultRecord) -> io::Result<()> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    all.extend(result.body.word().map(|word| ("verdict".to_owned(), word.as_str().to_owned())));
+    all.extend(reviewed(&evaluation(result)));
+    if all.is_empty() {
         return Ok(());
+    }
+    xml.create_element("properties").write_inner_content(|xml| {
+        all.iter().try_for_each(|(name, value)| {
+            let property = xml.create_element("property").with_attribute(("name", &*representable(name)));
+            property.with_attribute(("value", &*representable(value))).write_empty().map(|_| ())
+        })
+    })?;
+    Ok(())
+}
+
+/// Returns the values that people have set, by name.
+fn reviewed(evaluation: &Evaluation) -> Vec<(String, String)> {
+    if !evaluation.human_edited {
+        return Vec::new();
     }
     let word = |value: Option<bool>| value.map(|value| value.to_string());
     let customs = evaluation.custom_metrics.iter();
@@ -210,15 +227,8 @@ fn write_review(xml: &mut Xml, evaluation: &Evaluation) -> io::Result<()> {
         ("human_goal_reasoning", evaluation.human_goal_reasoning.clone()),
         ("reviewer", evaluation.reviewer.clone()),
     ];
-    let mut all = own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(customs);
-    xml.create_element("properties").write_inner_content(|xml| {
-        all.try_for_each(|(name, value)| {
-            let Some(value) = value else { return Ok(()) };
-            let property = xml.create_element("property").with_attribute(("name", &*representable(&name)));
-            property.with_attribute(("value", &*representable(&value))).write_empty().map(|_| ())
-        })
-    })?;
-    Ok(())
+    let all = own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(customs);
+    all.filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 /// Verdict on a result for a build server.

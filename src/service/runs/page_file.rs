@@ -2,6 +2,9 @@
 //! server.
 
 use ringer_base::error::{Error, Result};
+use ringer_model::agent::AgentDoc;
+use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::result::ResultBody;
 use ringer_model::verdict::VerdictWord;
 use serde_json::{Value, json};
 
@@ -36,7 +39,7 @@ pub struct RunFile {
 /// One conversation with its recording.
 #[derive(Clone, Debug)]
 pub struct CallFile {
-    /// Record, timeline, transcript, turns, signalling, mails, reviews; null where there is none.
+    /// Record, names of both sides, timeline, transcript, turns, signalling, mails, reviews; null where there is none.
     pub data: Value,
     /// Outline of the recording.
     pub peaks: Option<PeakStretch>,
@@ -91,8 +94,11 @@ impl Runs {
         if !result.body.status.is_terminal() {
             return Err(Error::NotAvailable("Page not available".into()));
         }
+        let (caller_name, agent_name) = self.names_of(caller, &result.body).await?;
         let mut data = json!({
             "result": result,
+            "caller": caller_name,
+            "agent": agent_name,
             "timeline": there(self.conversations.timeline(caller, result_id).await)?,
             "transcript": there(self.conversations.transcript(caller, result_id).await)?,
             "turns": there(self.turn_list(caller, result_id).await)?,
@@ -127,6 +133,16 @@ impl Runs {
             Err(error) => return Err(error),
         };
         Ok(CallFile { data, peaks, audio })
+    }
+
+    /// Returns the names of the Digital Human and of the agent; `None` for one that was deleted.
+    async fn names_of(&self, caller: &Caller, body: &ResultBody) -> Result<(Option<String>, Option<String>)> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let human = match body.digital_human_id {
+            Some(id) => db.find::<DigitalHumanSpec>(id).await?.and_then(|human| human.doc.name),
+            None => None,
+        };
+        Ok((human, db.find::<AgentDoc>(body.agent_id).await?.map(|agent| agent.doc.spec.name)))
     }
 
     /// Returns the recording in the best form that is small enough: both sides, else the mix of them.

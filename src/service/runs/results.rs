@@ -215,10 +215,7 @@ impl Runs {
         caller: &Caller,
     ) -> ResultRecord {
         let queue_reason = reasons.get(&row.id).copied();
-        let queue_reason_text = match queue_reason {
-            Some(QueueReason::ModelBudget) => self.conversations.budget_waited_for(),
-            _ => None,
-        };
+        let queue_reason_text = queue_reason.map(|reason| self.conversations.queue_text(reason));
         let mut body = row.doc.body;
         if !caller.scope.covers(Scope::Write) {
             hide_token(&mut body.metadata);

@@ -7,7 +7,7 @@ use ringer_media::measure::percentile;
 use ringer_model::agent::AgentDoc;
 use ringer_model::digital_human::DigitalHumanSpec;
 use ringer_model::error_code::{ErrorCode, Owner};
-use ringer_model::result::ResultDoc;
+use ringer_model::result::{QueueReason, ResultDoc};
 use ringer_model::run::{Counters, RunDoc};
 use ringer_model::simulation::SimulationSpec;
 use ringer_model::status::{Outcome, ResultStatus, RunOutcome, RunStatus};
@@ -131,6 +131,10 @@ pub struct ResultChange {
     pub repetition: i64,
     /// State of the result.
     pub status: ResultStatus,
+    /// Reason why it waits; null when it does not.
+    pub queue_reason: Option<QueueReason>,
+    /// Reason why it waits, in words.
+    pub queue_reason_text: Option<String>,
     /// Verdict of the result.
     pub outcome: Option<Outcome>,
     /// Word of the verdict on the call; null until its state is terminal.
@@ -224,7 +228,11 @@ impl Runs {
         let run = list(&mut db, vec![run]).await?.remove(0);
         let mut names = BTreeMap::new();
         let mut results = Vec::new();
-        for row in db.results_changed(run_id, since_ms).await? {
+        let rows = db.results_changed(run_id, since_ms).await?;
+        let reasons = self.conversations.queue_reasons(&mut db, &rows).await?;
+        for row in rows {
+            let queue_reason = reasons.get(&row.id).copied();
+            let queue_reason_text = queue_reason.map(|reason| self.conversations.queue_text(reason));
             let name = match row.doc.body.digital_human_id {
                 None => None,
                 Some(id) => {
@@ -234,7 +242,7 @@ impl Runs {
                     names[&id].clone()
                 }
             };
-            results.push(change(row, name));
+            results.push(ResultChange { queue_reason, queue_reason_text, ..change(row, name) });
         }
         Ok(RunChanges { run, results })
     }
@@ -333,8 +341,10 @@ fn change(row: Row<ResultDoc>, digital_human_name: Option<String>) -> ResultChan
         digital_human_name,
         repetition,
         status: body.status,
+        queue_reason: None,
+        queue_reason_text: None,
         outcome: body.outcome,
-        verdict: body.verdict.as_ref().map(|verdict| verdict.word),
+        verdict: body.word(),
         reason: result_verdict.or(body.error_message.clone()).or(judged),
         error_code: body.error_code.clone(),
         error_owner: body.error_owner,

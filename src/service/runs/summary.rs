@@ -62,9 +62,9 @@ impl Runs {
     }
 }
 
-/// Returns outcome, error, reasoning and summary of one conversation, joined by semicolons.
+/// Returns verdict, error, reasoning and summary of one conversation, joined by semicolons.
 fn describe_result(body: &ResultBody) -> String {
-    let mut parts = vec![body.outcome.map_or(body.status.as_str(), |outcome| outcome.as_str()).to_owned()];
+    let mut parts = vec![body.word().map_or(body.status.as_str(), |word| word.as_str()).to_owned()];
     parts.extend(body.error_code.iter().map(ErrorCode::to_string).chain(body.error_message.clone()));
     if let Some(evaluation) = body.evaluations.first() {
         let reasons = [&evaluation.goal_reasoning, &evaluation.call_summary];

@@ -2,7 +2,7 @@
 
 use ringer_base::error::{Error, Result};
 use ringer_judge as judge;
-use ringer_judge::{Facts, TurnItem, turn_list};
+use ringer_judge::{Facts, TurnItem, TurnOverlap, overlaps, turn_list};
 use ringer_model::result::{ResultBody, ResultDoc, find_note};
 use ringer_model::status::ResultStatus;
 use ringer_model::transcript::Transcript;
@@ -23,8 +23,21 @@ pub struct TurnList {
     pub sample_rate: i64,
     /// True while the conversation goes on: later events may still change the last turns.
     pub live: bool,
+    /// Number of all turns, also of those that were not asked for.
+    pub total: i64,
     /// Turns of both sides, by onset.
     pub turns: Vec<TurnItem>,
+    /// Stretches of the whole conversation in which both sides speak, by onset; those that count as interruptions are
+    /// told.
+    pub overlaps: Vec<TurnOverlap>,
+}
+
+impl TurnList {
+    /// Returns the list without the turns before this one.
+    pub fn since(mut self, from: i64) -> TurnList {
+        self.turns.retain(|turn| turn.index >= from);
+        self
+    }
 }
 
 impl Runs {
@@ -56,7 +69,8 @@ impl Runs {
         };
         let facts = Facts { extension_digits: extension_digits(&body), ..Facts::default() };
         let turns = turn_list(&moments, &facts, &entries);
-        Ok(TurnList { simulation_result_id: result_id, sample_rate: 16_000, live, turns })
+        let (total, overlaps) = (turns.len() as i64, overlaps(&moments, &facts));
+        Ok(TurnList { simulation_result_id: result_id, sample_rate: 16_000, live, total, turns, overlaps })
     }
 
     /// Returns the events of a running conversation so far; `None`: none has happened in this process, or it does not

@@ -3,7 +3,7 @@
 use super::timing::{JOINED_MS, SHORT_MS};
 use super::{TurnTaking, ms};
 use crate::call::event::{EventKind, Side};
-use crate::frame::{PER_MS, Sample};
+use crate::frame::{Sample, whole_ms};
 
 /// Longest overlapping sound, in milliseconds, that counts as a backchannel when it does not stop the speaker.
 const BACKCHANNEL_MS: u32 = 600;
@@ -82,7 +82,7 @@ impl TurnTaking {
         let other_stopped = other_end.is_some_and(|end| own_end.is_none_or(|[own, _]| end <= own));
         let ended = if other_stopped { other_end.map(|end| [end, end]) } else { own_end };
         // How long this side spoke on does not depend on how loud its last sounds were.
-        let Some([overlap_ms, spoken_ms]) = ended.map(|ends| ends.map(|end| ((end - at).max(0) / PER_MS) as u32))
+        let Some([overlap_ms, spoken_ms]) = ended.map(|ends| ends.map(|end| whole_ms((end - at).max(0)) as u32))
         else {
             return;
         };

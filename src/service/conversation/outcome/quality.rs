@@ -4,7 +4,7 @@ use ringer_media::call::Ending;
 use ringer_media::connection::Impairment;
 use ringer_media::frame::{FRAME, PER_MS};
 use ringer_media::recording::WAV_HEADER;
-use ringer_model::result::{EchoQuality, EngineQuality};
+use ringer_model::result::{EchoQuality, EngineQuality, SimulatedLoss};
 use serde_json::{Value, json};
 
 /// Largest sending time error of a trusted call, 99th percentile.
@@ -17,6 +17,12 @@ const TRUSTED_GAP_FRAMES: u64 = 3;
 const TRUSTED_SLIP_MS: f64 = 20.0;
 /// Share of a trusted call that may be concealed.
 const TRUSTED_CONCEALED: f64 = 0.01;
+
+/// Returns the losses that the asked-for bad connection made, percent to three decimals.
+fn simulated_loss(done: Impairment) -> SimulatedLoss {
+    let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
+    SimulatedLoss { sent: rounded(done.sent.loss_pct), received: rounded(done.received.loss_pct) }
+}
 
 /// Returns the losses and jitter that the asked-for bad connection made, to three decimals.
 pub(super) fn impairment(done: Impairment) -> Value {
@@ -44,6 +50,7 @@ pub(super) fn quality(ending: &Ending, recording_bytes: Option<u64>) -> Option<E
         pacing_p99_ms: (quality.pacing_p99_ms * 1000.0).round() / 1000.0,
         late_frames: quality.late_frames as i64,
         lost_packets: quality.lost_packets as i64,
+        simulated_loss_pct: quality.impairment.map(simulated_loss),
         concealed_ms: quality.concealed_ms as i64,
         unknown_payload_type_packets: quality.unknown_payload_type as i64,
         wrong_length_packets: quality.wrong_length as i64,
@@ -198,5 +205,9 @@ mod tests {
             "received_loss_pct": 0.0, "received_mean_burst": 0.0, "received_jitter_ms": 0.0,
         });
         assert_eq!(notes, expect);
+        let impaired = Quality { impairment: Some(Impairment { sent, received: sent }), ..Quality::default() };
+        let figures = quality(&ending(16_000, impaired), None).expect("it was connected");
+        assert_eq!(figures.simulated_loss_pct, Some(SimulatedLoss { sent: 15.111, received: 15.111 }));
+        assert_eq!(figures.lost_packets, 0, "the network lost none");
     }
 }
