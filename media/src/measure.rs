@@ -426,7 +426,6 @@ fn seconds(samples: Sample) -> f64 {
     whole_ms(samples) as f64 / 1000.0
 }
 
-
 fn round3(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

@@ -1,5 +1,6 @@
-//! Sends a stored recording: whole or in part (RFC 9110 section 14), as it is or as one of its channels, or a stretch of
-//! it as a file of its own. It reads the file while it sends, in pieces of a fixed size. It makes no file and no sound of its own.
+//! Sends a stored recording: whole or in part (RFC 9110 section 14), as it is or as one of its channels, or a stretch
+//! of it as a file of its own. It reads the file while it sends, in pieces of a fixed size. It makes no file and no
+//! sound of its own.
 
 use std::io::{self, SeekFrom};
 use std::path::Path;
@@ -369,7 +370,10 @@ mod tests {
         };
         let (_, whole, headers) = ask(View::Whole, cut(10, Some(1210)), None).await.expect("sends");
         let samples: Vec<i16> = pcm::from_bytes(&whole[44..]);
-        assert_eq!((samples.len(), &samples[..2], &samples[38_398..]), (38_400, &[160, -162][..], &[19_359, -19_361][..]));
+        assert_eq!(
+            (samples.len(), &samples[..2], &samples[38_398..]),
+            (38_400, &[160, -162][..], &[19_359, -19_361][..])
+        );
         assert_eq!([&headers["x-from-ms"], &headers["x-duration-ms"]], ["10", "1875"]);
         assert_eq!(headers["x-channel-layout"], "digital_human,agent");
         let head = wav::head(&whole[..44], true).expect("a header").expect("whole");

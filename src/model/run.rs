@@ -307,8 +307,8 @@ impl Counters {
 
     /// Returns the verdict on the run; `None` when nothing was judged.
     ///
-    /// The score is the percentage of passed among passed and failed; each threshold defaults to 80. A run is not passed
-    /// while a result of it is not judged.
+    /// The score is the percentage of passed among passed and failed; each threshold defaults to 80. A run of which a
+    /// result is not judged is not passed.
     pub fn outcome(&self, failing: Option<i64>, passing: Option<i64>) -> Option<RunOutcome> {
         let judged = self.tests_passed + self.tests_failed;
         if judged == 0 {

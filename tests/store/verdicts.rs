@@ -85,7 +85,8 @@ async fn a_run_is_passed_when_all_of_it_is_judged() {
         let f = Fixture::new().await;
         let (_, simulation, _) = f.booth(json!({}), 3).await;
         let (_, ids) = f.run(simulation, json!({})).await;
-        for (id, judged) in ids.iter().zip([json!({"goal_success": true}), json!({"goal_success": true}), last.clone()]) {
+        for (id, judged) in ids.iter().zip([json!({"goal_success": true}), json!({"goal_success": true}), last.clone()])
+        {
             f.walk(*id, TO_EVALUATION).await;
             f.judge(*id, judged).await;
         }

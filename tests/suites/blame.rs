@@ -22,10 +22,14 @@ type Row<'r> = (&'r str, &'r str, &'r str, &'r str);
 
 pub(super) fn check(bench: &Bench, rows: &[Row<'_>]) {
     let lines = bench.lines();
+    let junit = std::fs::read_to_string(bench.path().join("ringer-results/junit.xml")).expect("there is a report");
     for (name, verdict, code, reason) in rows {
         let line = lines.iter().find(|line| line["scenario"] == *name).unwrap_or_else(|| panic!("{name} is missing"));
         assert_eq!((line["verdict"].as_str(), line["code"].as_str()), (Some(*verdict), Some(*code)), "{line}");
         assert!(line["reason"].as_str().is_some_and(|told| told.contains(reason)), "{reason}: {line}");
+        let case = junit.split("<testcase ").find(|case| case.contains(&format!("name=\"{name} [seed")));
+        let word = format!("<property name=\"verdict\" value=\"{verdict}\"/>");
+        assert!(case.is_some_and(|case| case.contains(&word)), "{name}: {word}");
     }
     assert_eq!(lines.len(), rows.len());
 }

@@ -51,8 +51,8 @@ pub fn interruptions(conversation: &Conversation) -> Vec<Interrupted> {
     found
 }
 
-/// Returns the agent's turns that interrupt, each with the turn that it interrupts. `by_dh`: interruptions of the Digital
-/// Human.
+/// Returns the agent's turns that interrupt, each with the turn that it interrupts. `by_dh`: interruptions of the
+/// Digital Human.
 fn by_agent<'h>(
     conversation: &Conversation,
     heard: &'h HeardSpeech,

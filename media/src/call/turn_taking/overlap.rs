@@ -82,8 +82,7 @@ impl TurnTaking {
         let other_stopped = other_end.is_some_and(|end| own_end.is_none_or(|[own, _]| end <= own));
         let ended = if other_stopped { other_end.map(|end| [end, end]) } else { own_end };
         // How long this side spoke on does not depend on how loud its last sounds were.
-        let Some([overlap_ms, spoken_ms]) = ended.map(|ends| ends.map(|end| whole_ms((end - at).max(0)) as u32))
-        else {
+        let Some([overlap_ms, spoken_ms]) = ended.map(|ends| ends.map(|end| whole_ms((end - at).max(0)) as u32)) else {
             return;
         };
         // A sound of the other side that stops nobody counts only when it is longer than a backchannel. Own words
