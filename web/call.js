@@ -51,7 +51,7 @@ export class CallView {
     this.player = new Player({ audio: source.audio, tracks: source.tracks, onTime: (at) => this.moved(at) });
     this.stage = el("div", { class: "stage" }, this.lanes.node, this.player.node);
     const part = () => /** @type {HTMLElement} */ (el("div"));
-    this.parts = { head: part(), actions: part(), numbers: part(), about: part(), transcript: part(), events: part(), why: part(), ladder: part(), tools: part() };
+    this.parts = { head: el("div", { class: "head" }), actions: part(), numbers: part(), about: part(), transcript: part(), events: part(), why: part(), ladder: part(), tools: part() };
     this.node = el("article", { class: "call" }, this.parts.head, this.parts.actions, this.stage,
       el("div", { class: "columns" }, el("div", {}, this.parts.transcript, this.parts.events, this.parts.why), el("div", {}, this.parts.numbers, this.parts.about)),
       this.parts.ladder, this.parts.tools);

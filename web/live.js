@@ -5,8 +5,8 @@ import { reviewForm, reviewList } from "./review.js";
 
 /** Longest call whose recording is fetched whole; of a longer one what is heard is fetched in parts. */
 const WAV_MS = 300000;
-/** Turns before the newest that may still change while a call goes on. */
-const OPEN_TURNS = 4;
+/** Newest turns, which may still change while a call goes on; of older ones those may whose words are not known yet. */
+const OPEN_TURNS = 2;
 /** Least time between two looks at a call that goes on, in milliseconds. */
 const PAUSE_MS = 200;
 /** Time between two looks at a call that waits, in milliseconds. */
@@ -53,7 +53,8 @@ async function load(id) {
  */
 async function newTurns(of, known) {
   const before = (known && known.turns) || [];
-  const from = Math.max(0, before.length - OPEN_TURNS);
+  const open = before.findIndex((/** @type {any} */ turn) => !turn.text && !turn.text_missing);
+  const from = Math.max(0, Math.min(before.length - OPEN_TURNS, open < 0 ? before.length : open));
   const fresh = await maybe(of + "/turns?words=false&from=" + from).catch(() => null);
   if (!fresh) return known;
   // A server that does not tell how many there are has sent them all.

@@ -14,7 +14,7 @@ const DEAD_AIR_MS = 2000;
 /** Shortest overlap that counts where nobody stopped, in milliseconds: older servers do not tell what counts. */
 const COUNTED_MS = 200;
 /** Why an overlap is not counted, in words. */
-const NOT_COUNTED = /** @type {Record<string, string>} */ ({ short: "under 200 ms, and nobody stopped", continued: "a part of the interruption before it", other: "no interruption" });
+const NOT_COUNTED = /** @type {Record<string, string>} */ ({ short: "under 200 ms, and nobody stopped", continued: "a part of the interruption before it", other: "a short sound, or at the end of a turn" });
 /** Most figures of one group that are shown at once. */
 const SHOWN = 40;
 

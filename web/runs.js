@@ -23,13 +23,13 @@ export async function runsPage(page) {
   const [first, agents] = await Promise.all([get(path), get("/v1/all-agents").catch(() => [])]);
   if (!first.simulation_runs.length && ![...wanted].length) return page.show(welcome(page));
   const rows = runRows();
-  const empty = el("p", { class: "empty" }, "No run is like this.");
+  const empty = el("p", { class: "empty" });
   const more = el("button", { type: "button" }, "Older runs");
   let [runs, cursor] = [first.simulation_runs, first.next_cursor];
   const fill = () => {
     rows.show(runs, runCells);
     rows.node.hidden = !runs.length;
-    empty.hidden = Boolean(runs.length);
+    empty.textContent = runs.length ? "" : "No run is like this.";
     more.hidden = cursor === null;
   };
   more.onclick = async () => {
