@@ -20,7 +20,8 @@ use crate::program::{KEY, PATIENCE, Program, client, up};
 /// Widths of the page that are checked: of a telephone, and of a desktop.
 const WIDTHS: [u32; 2] = [390, 1440];
 
-/// Serious findings of axe-core on what is shown, and whether it is wider than the window.
+/// Serious findings of axe-core on what is shown; whether it is wider than the window; edges of controls that stand out
+/// less than 3 to 1 from any ground (WCAG 2.2, 1.4.11).
 async fn faults(browser: &Browser) -> Value {
     let axe = std::fs::read_to_string(tools().join(AXE)).expect("`make peers` installs it");
     browser.run(&format!("{axe}\n;return 1")).await;
@@ -29,7 +30,11 @@ async fn faults(browser: &Browser) -> Value {
             "const found = await axe.run(document, { resultTypes: ['violations'] });
              const bad = found.violations.filter((one) => ['serious', 'critical'].includes(one.impact));
              const wide = document.documentElement.scrollWidth > innerWidth ? ['wider than the window'] : [];
-             return bad.map((one) => one.id + ': ' + one.nodes[0].html).concat(wide);",
+             const set = getComputedStyle(document.documentElement);
+             const light = (name) => [1, 3, 5].map((at) => parseInt(set.getPropertyValue(name).trim().slice(at, at + 2), 16) / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4).reduce((sum, c, n) => sum + c * [0.2126, 0.7152, 0.0722][n], 0);
+             const ratio = (one, other) => { const [low, high] = [light(one), light(other)].sort((a, b) => a - b); return (high + 0.05) / (low + 0.05); };
+             const faint = ['--ground', '--card', '--soft'].filter((name) => !(ratio('--edge', name) >= 3)).map((name) => 'edge on ' + name);
+             return bad.map((one) => one.id + ': ' + one.nodes[0].html).concat(wide, faint);",
         )
         .await
 }
@@ -89,8 +94,8 @@ async fn run_over(base: &str, run: i64) {
     assert!(text.contains("event: end"), "{text}");
 }
 
-/// Returns a script that clicks every number that `which` selects. It reports those whose stretch is not highlighted,
-/// or is not played from a second before.
+/// Returns a script that clicks every number that `which` selects. It reports those whose stretches are not highlighted,
+/// whose first one is not played from a second before, or whose lanes and player are not in view then.
 fn click_all(which: &str) -> String {
     format!("const which = {};{CLICK_ALL}", json!(which))
 }
@@ -99,6 +104,7 @@ const CLICK_ALL: &str = "
     const wrong = [];
     const audio = document.querySelector('audio');
     for (const button of document.querySelectorAll(which)) {
+        button.scrollIntoView({ block: 'center' });
         button.click();
         const { from, to } = button.dataset;
         const wanted = Math.max(0, Number(from) - 1000);
@@ -108,8 +114,9 @@ const CLICK_ALL: &str = "
         const began = Number(document.querySelector('#player').dataset.from);
         const at = audio.currentTime * 1000;
         const lit = document.querySelector('canvas').dataset.lit;
-        if (lit !== from + '-' + to || Math.abs(began - wanted) > 20 || at < wanted - 20 || at > wanted + 2000) {
-            wrong.push([button.textContent, from, to, lit, began, at]);
+        const isSeen = ['canvas', '#player'].map((one) => document.querySelector(one).getBoundingClientRect()).every((box) => box.top >= 0 && box.bottom <= innerHeight);
+        if (lit !== button.dataset.lit || !lit.startsWith(from + '-' + to) || !isSeen || Math.abs(began - wanted) > 20 || at < wanted - 20 || at > wanted + 2000) {
+            wrong.push([button.textContent, from, to, lit, began, at, isSeen]);
         }
     }
     audio.pause();
@@ -132,8 +139,12 @@ async fn the_first_minute_leads_from_the_printed_address_to_a_latency_that_is_he
     // The call is seen to move: a latency is shown while it goes on.
     let live = "location.pathname === '/results/1' && document.querySelector('.figure[data-kind=latency]') && document.querySelector('.chip').textContent";
     assert_eq!(browser.until("a live latency", live).await, "running");
-    browser.until("the end", "document.querySelector('.chip').textContent === 'completed'").await;
     browser.until("downloads", "document.querySelector('.downloads button')").await;
+    assert_eq!(
+        browser.run("return [...document.querySelectorAll('.head .chip')].map((one) => one.textContent)").await,
+        json!(["not judged"])
+    );
+    links_open_in_new_tabs(&browser, &base, &link).await;
     let key = browser.run("return sessionStorage.getItem('ringer-key')").await;
     let key = key.as_str().expect("a key");
 
@@ -149,9 +160,30 @@ async fn the_first_minute_leads_from_the_printed_address_to_a_latency_that_is_he
     review_in_page(&browser, &base, key).await;
 }
 
+/// Checks that each link works in a new tab, where the key is asked of the other one. A start link that was used before
+/// says where a new one comes from.
+async fn links_open_in_new_tabs(browser: &Browser, base: &str, link: &str) {
+    for (address, shown) in [
+        (format!("{base}/"), "tbody a"),
+        (format!("{base}/runs/1"), "tbody a[href=\"/results/1\"]"),
+        (format!("{base}/results/1"), ".downloads button"),
+        (format!("{base}/agents/1"), "#s-line"),
+        (link.to_owned(), "tbody a"),
+    ] {
+        let first = browser.open_in_new_tab(&address).await;
+        browser.until(&address, &format!("document.querySelector('main {shown}')")).await;
+        let told = "return [Boolean(sessionStorage.getItem('ringer-key')), location.hash, document.querySelector('#keyform').checkVisibility()]";
+        assert_eq!(browser.run(told).await, json!([true, "", false]), "{address}");
+        browser.close_tab(&first).await;
+    }
+}
+
 /// Checks that every number leads to its stretch, and those of the latencies are those that were measured.
 async fn numbers_lead_to_their_stretches(browser: &Browser, base: &str, key: &str) {
     assert_eq!(browser.run(&click_all(".figures .figure")).await, json!([]));
+    browser.look(WIDTHS[0], false).await;
+    assert_eq!(browser.run(&click_all(".figures .figure[data-kind=latency]")).await, json!([]), "on a telephone");
+    browser.look(WIDTHS[1], false).await;
     let turns = ask_json(base, key, "/v1/simulation-result/1/turns").await;
     let result = ask_json(base, key, "/v1/retrieve-simulation-result/1").await["simulation_result"].clone();
     let of_agent = turns["turns"].as_array().expect("turns").iter().filter(|turn| turn["speaker"] == "AGENT");
@@ -260,6 +292,9 @@ async fn saved_call_opens_from_disk(browser: &Browser, base: &str, key: &str, fo
     assert_eq!(browser.run(&click_all(".figures .figure")).await, json!([]));
     let asked = browser.run("return performance.getEntriesByType('resource').map((one) => one.name).filter((name) => !name.startsWith('blob:'))").await;
     assert_eq!(asked, json!([]));
+    let told =
+        "return [document.querySelector('.between').textContent, document.querySelectorAll('.solo input').length]";
+    assert_eq!(browser.run(told).await, json!(["Sam \u{2192} Sample agent", 3]), "names, and both sides alone");
     looks_right(browser, "a saved call").await;
 }
 
@@ -290,6 +325,94 @@ async fn review_in_page(browser: &Browser, base: &str, key: &str) {
     );
 }
 
+/// Checks that each counter of a run is the number of chips with its word and shows just those, and that the API and
+/// the JUnit export count the same.
+async fn counters_are_those_of_the_reports(browser: &Browser, base: &str, run: i64) {
+    browser.open(&format!("{base}/runs/{run}")).await;
+    browser
+        .until("the counters", "document.querySelector('.counters .count') && document.querySelector('tbody .chip')")
+        .await;
+    let counted = browser
+        .run(
+            "const rows = () => [...document.querySelectorAll('#s-results ~ .scroll tbody tr')].map((row) => row.querySelector('.chip').textContent);
+             const all = rows();
+             const wrong = [];
+             const counts = {};
+             for (const { dataset: { word, count } } of [...document.querySelectorAll('.count')]) {
+                 counts[word] = Number(count);
+                 document.querySelector('.count[data-word=\"' + word + '\"]').click();
+                 const shown = rows();
+                 if (shown.length !== Number(count) || shown.some((one) => one !== word) || all.filter((one) => one === word).length !== Number(count)) wrong.push([word, count, shown]);
+                 document.querySelector('.count[data-word=\"' + word + '\"]').click();
+             }
+             return [wrong, counts, rows().length === all.length];",
+        )
+        .await;
+    assert_eq!((&counted[0], &counted[2]), (&json!([]), &json!(true)));
+    let whole = ask_json(base, KEY, &format!("/v1/retrieve-simulation-results/{run}")).await["simulation_run"].clone();
+    let words = [
+        ("passed", "passed"),
+        ("failed", "failed"),
+        ("unreachable", "unreachable"),
+        ("unknown", "not judged"),
+        ("cancelled", "cancelled"),
+    ];
+    for (word, shown) in words {
+        assert_eq!(whole["verdicts"][word].as_i64(), Some(counted[1][shown].as_i64().unwrap_or(0)), "{word}: {whole}");
+    }
+    let path = format!("{base}/v1/simulation-run/{run}/export?format=junit");
+    let junit = client().get(path).header("x-api-key", KEY).send().await.expect("it answers").text().await;
+    let junit = junit.expect("a text");
+    let of = |word: &str| counted[1][word].as_u64().unwrap_or(0) as usize;
+    let passed = junit.matches("<testcase").count()
+        - ["<failure", "<error", "<skipped"].iter().map(|tag| junit.matches(tag).count()).sum::<usize>();
+    assert_eq!((passed, junit.matches("<failure").count()), (of("passed"), of("failed")), "{junit}");
+}
+
+/// Checks that a call that never began says why at its top, has no lanes, and offers no file that is not there.
+async fn a_failed_call_says_why_and_offers_what_there_is(browser: &Browser, base: &str, result: &str) {
+    browser.open(&format!("{base}/results/{result}")).await;
+    browser.until("what can be saved", "document.querySelector('.downloads button[data-path]')").await;
+    let shown = browser
+        .run(
+            "const headers = { 'X-API-Key': sessionStorage.getItem('ringer-key') };
+             const absent = [];
+             for (const { dataset: { path } } of document.querySelectorAll('.downloads button')) {
+                 const { status } = await fetch(path, { headers });
+                 if (status !== 200) absent.push([path, status]);
+             }
+             const plate = document.querySelector('.head .plate').textContent;
+             return [absent, document.querySelector('canvas').checkVisibility(), document.querySelector('#player').checkVisibility(), plate.includes('The call could not be set up'), plate.includes('To act: '), plate.includes('check address')];",
+        )
+        .await;
+    assert_eq!(shown, json!([[], false, false, true, true, true]));
+}
+
+/// Checks that a call that waits for a place says so, and can be taken back.
+async fn a_call_that_waits_says_why_and_is_cancelled(browser: &Browser, base: &str) {
+    // Nobody answers there.
+    let deaf = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("there is a free port");
+    let address = format!("sip:deaf@{}", deaf.local_addr().expect("it is bound"));
+    let more = json!({ "runs_per_digital_human": 2, "max_concurrent": 1 });
+    let run = queue_run(base, &address, json!({ "name": "Sam" }), more).await;
+    let waits = run["simulation_result_ids"][1].as_str().expect("an id");
+    browser.open(&format!("{base}/results/{waits}")).await;
+    let told = "document.querySelector('.head .plate') && document.querySelector('.head .plate').textContent.includes('place') && [...document.querySelectorAll('button')].some((one) => one.textContent === 'Cancel')";
+    browser.until("the reason", told).await;
+    assert_eq!(
+        browser.run("return document.querySelector('canvas').checkVisibility()").await,
+        false,
+        "nothing to hear"
+    );
+    looks_right(browser, "a call that waits").await;
+    browser
+        .run("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Cancel').click(); return 1")
+        .await;
+    browser.until("the end", "document.querySelector('.head .chip').textContent === 'cancelled'").await;
+    let run = run["simulation_run_id"].as_str().expect("an id");
+    send_json(base, &format!("/v1/simulation-run/{run}/cancel?hangup=true"), json!({})).await;
+}
+
 #[tokio::test]
 async fn hostile_texts_are_text_and_failed_calls_are_shown() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
@@ -315,8 +438,13 @@ async fn hostile_texts_are_text_and_failed_calls_are_shown() {
     browser.open(&base).await;
     browser.run(&format!("sessionStorage.setItem('ringer-key', {}); return 1", json!(KEY))).await;
     browser.open(&format!("{base}/runs/1")).await;
-    browser.until("all failed", "[...document.querySelectorAll('tbody .chip.bad')].length >= 6").await;
+    browser
+        .until("all failed", "[...document.querySelectorAll('#s-results ~ .scroll tbody .chip.bad')].length >= 6")
+        .await;
     let result = run["simulation_result_ids"][0].as_str().expect("an id");
+    counters_are_those_of_the_reports(&browser, &base, 1).await;
+    a_failed_call_says_why_and_offers_what_there_is(&browser, &base, result).await;
+    a_call_that_waits_says_why_and_is_cancelled(&browser, &base).await;
     for path in ["/", "/runs/1", &format!("/results/{result}"), "/agents", "/agents/1", "/simulations/1"] {
         browser.open(&format!("{base}{path}")).await;
         browser.until(path, "document.querySelector('main h1') && !document.querySelector('main[aria-busy]')").await;

@@ -16,11 +16,48 @@ export class Refused extends Error {
   }
 }
 
+/** Tabs of this page tell each other the key; it is kept by each tab alone. */
+const tabs = new BroadcastChannel("ringer-key");
+/** Time that other tabs have to tell their key, in milliseconds. */
+const TELL_MS = 400;
+
 export const key = {
   get: () => sessionStorage.getItem(STORED) || "",
-  /** @param {string} text */
-  set: (text) => (text ? sessionStorage.setItem(STORED, text) : sessionStorage.removeItem(STORED)),
+  /**
+   * @param {string} text
+   * @param {boolean} [isNew] whether other tabs are told
+   */
+  set: (text, isNew = true) => {
+    if (text) sessionStorage.setItem(STORED, text); else sessionStorage.removeItem(STORED);
+    if (text && isNew) tabs.postMessage({ key: text });
+  },
 };
+
+/** Asks the other tabs for their key; done when one has told it, or after a moment. */
+export async function askTabs() {
+  tabs.postMessage({ ask: true });
+  await new Promise((done) => {
+    const end = () => { tabs.removeEventListener("message", heard); done(null); };
+    const heard = (/** @type {MessageEvent} */ event) => {
+      if (event.data.key && !key.get()) key.set(event.data.key, false);
+      if (event.data.key) end();
+    };
+    tabs.addEventListener("message", heard);
+    setTimeout(end, TELL_MS);
+  });
+}
+
+/**
+ * Hands over each key that another tab tells, and tells this one's to those that ask.
+ * @param {(key: string) => void} take
+ * @param {() => string} own key of this tab while it is good; empty where there is none
+ */
+export function onTabKey(take, own) {
+  tabs.addEventListener("message", (event) => {
+    if (event.data.key) take(event.data.key);
+    else if (event.data.ask && own()) tabs.postMessage({ key: own() });
+  });
+}
 
 /**
  * What went wrong, in words.

@@ -1,5 +1,5 @@
 import { el, words, usesKey } from "./dom.js";
-import { ask, get, key } from "./api.js";
+import { ask, askTabs, get, key, onTabKey } from "./api.js";
 import { callPage } from "./live.js";
 import { runsPage } from "./runs.js";
 import { runPage } from "./run.js";
@@ -27,10 +27,15 @@ import { productionPage } from "./production.js";
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const notice = /** @type {HTMLElement} */ (document.getElementById("notice"));
 const keyField = /** @type {HTMLInputElement} */ (document.getElementById("key"));
+const keyBox = /** @type {HTMLDetailsElement} */ (document.getElementById("keybox"));
+/** Time between two questions whether the server is there, in milliseconds. */
+const BEAT_MS = 3000;
 /** Time until a view is tried again whose server did not answer, in milliseconds. */
 const AGAIN_MS = 2000;
 const LOST = "The server does not answer. What is shown stays; it goes on by itself when the server is back.";
-const REVOKED = "This key is not valid any more. What is shown stays: enter a key above, or open the address that `ringer up` prints at its start.";
+/** Where a new key comes from after a restart. */
+const NEW_LINK = "`ringer up` prints a new link at each start (" + location.origin + "/#start=..., works once, for ten minutes): open the newest one";
+const REVOKED = "This key is not valid any more, as after a restart of the engine. What is shown stays. " + NEW_LINK + ", or enter a key under Key.";
 
 /** @type {(() => void)[]} */
 let ends = [];
@@ -46,9 +51,10 @@ function say(text) {
 /** @param {any} error */
 function failure(error) {
   if (error.status === 401) {
-    keyField.focus();
-    return el("div", { class: "welcome" }, el("h1", {}, key.get() ? "This key is not valid" : "An API key is needed"),
-      el("p", {}, key.get() ? "The server does not know this key, or it was revoked. Enter another one above." : "Enter an API key above. `ringer up` prints one at its first start, and `ringer keys create` makes one."));
+    isRefused = true;
+    return el("div", { class: "welcome" }, el("h1", {}, key.get() ? "This key is not valid" : "No key yet"),
+      el("p", {}, key.get() ? "The server does not know this key: it was revoked, or the engine was started anew." : "This page needs a key, and no other open tab has one."),
+      el("p", {}, NEW_LINK + "."), el("p", {}, "Or ", el("button", { type: "button", onclick: () => { keyBox.open = true; keyField.focus(); } }, "enter an API key"), ": `ringer keys create` makes one."));
   }
   const again = el("button", { type: "button", onclick: () => void view() }, "Try again");
   const text = error.status === 0 ? "The server does not answer. This is tried again until it does." : error.status === 404 ? "This does not exist, or it belongs to another organization." : error.message;
@@ -57,12 +63,16 @@ function failure(error) {
 
 /** Key whose scope the page knows. */
 let known = "";
+/** True while the server takes no key that the page has. */
+let isRefused = false;
+let isBegun = false;
 
 /** Notes what the key may do: what it may not is not offered. */
 async function note() {
   if (!key.get() || known === key.get()) return;
   const own = await get("/v1/key").catch(() => null);
   known = own ? key.get() : "";
+  if (own) isRefused = false;
   document.body.dataset.scope = own ? own.scope : "";
 }
 
@@ -84,9 +94,15 @@ async function view() {
       notice.dataset.lost = is ? "" : "1";
       say(is ? "" : LOST);
     },
-    refused: (error) => { if (!gone) say(error.status === 401 ? REVOKED : error.message); },
+    refused: (error) => {
+      if (gone) return;
+      if (error.status === 0) return page.connected(false);
+      if (error.status === 401) { isRefused = true; known = ""; askTabs(); }
+      say(error.status === 401 ? REVOKED : error.message);
+    },
     failed: (error) => {
       if (gone) return;
+      if (error.status === 401) { known = ""; askTabs(); }
       main.replaceChildren(failure(error));
       // Where the server is gone the view comes by itself when it is back.
       if (error.status === 0) setTimeout(() => { if (!gone) void view(); }, AGAIN_MS);
@@ -99,7 +115,7 @@ async function view() {
     if (link.getAttribute("href") === path) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   });
   const id = (path.split("/")[2] || "").replace(/[^0-9]/g, "");
-  keyField.placeholder = key.get() ? "in use" : "rk_...";
+  keyField.placeholder = key.get() ? "another one is in use" : "rk_...";
   main.setAttribute("aria-busy", "true");
   try {
     await note();
@@ -129,7 +145,7 @@ async function view() {
 /** @param {string} path */
 function go(path) {
   history.pushState(null, "", path);
-  say("");
+  if (notice.dataset.lost !== "1") say("");
   void view().then(() => main.focus({ preventScroll: true }));
   scrollTo(0, 0);
 }
@@ -151,9 +167,33 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   key.set(keyField.value.trim());
   keyField.value = "";
+  keyBox.open = false;
   say("");
   void view();
 };
+keyBox.addEventListener("keydown", (event) => { if (event.key === "Escape") { keyBox.open = false; /** @type {HTMLElement} */ (keyBox.firstElementChild).focus(); } });
+
+// A key that another tab has is taken where this one has none that is good.
+onTabKey((found) => {
+  if (!isBegun || found === key.get() || (key.get() && !isRefused)) return;
+  key.set(found, false);
+  isRefused = false;
+  say("");
+  void view();
+}, () => (isRefused ? "" : key.get()));
+
+/** Looks every few seconds whether the server is there, on every view. */
+async function beat() {
+  const isThere = document.hidden ? null : await fetch("/health", { cache: "no-store" }).then((answer) => answer.ok || answer.status < 500, () => false);
+  const wasLost = notice.dataset.lost === "1";
+  if (isThere !== null && open) open.connected(isThere);
+  // After a restart the key may be another one.
+  if (isThere && wasLost && key.get()) await get("/v1/key").catch((error) => { if (error.status === 401 && open) open.refused(error); });
+  clearTimeout(beating);
+  beating = window.setTimeout(beat, BEAT_MS);
+}
+let beating = 0;
+for (const change of ["online", "offline", "visibilitychange"]) (change === "visibilitychange" ? document : window).addEventListener(change, () => { if (isBegun) void beat(); });
 
 /** Changes the start token of the address for a key; the token leaves the address at once. */
 async function begin() {
@@ -163,10 +203,15 @@ async function begin() {
     try {
       key.set((await (await ask("POST", "/v1/page-session", { body: { token } })).json()).api_key);
     } catch (error) {
-      if (!key.get()) say("The address that opened this page was used before, or is older than ten minutes: enter a key, or start the engine again.");
+      await askTabs();
+      if (!key.get()) say("The address that opened this page was used before, or is older than ten minutes. " + NEW_LINK + ", or enter a key under Key.");
     }
+  } else if (!key.get()) {
+    await askTabs();
   }
+  isBegun = true;
   await view();
+  void beat();
 }
 
 void begin();

@@ -1,5 +1,6 @@
-import { el, words, chip, asMs, span, table, section, when, facts } from "./dom.js";
+import { el, words, asMs, span, table, section, when, facts } from "./dom.js";
 import { get, ask, save } from "./api.js";
+import { chip, countsOf, runWord, tally, wordOf } from "./told.js";
 
 /** Changes of a call in words, those that need somebody first. */
 const CHANGES = [["regressed", "Regressed"], ["still_failing", "Still failing"], ["mended", "Mended"], ["not_told", "Not told"], ["new", "New"], ["gone", "Gone"], ["still_passing", "Still passing"]];
@@ -35,8 +36,8 @@ export function tickTable(runs, page, simulation) {
   };
   const base = el("span", { class: "toggles needs-write" });
   if (simulation) void baseline(simulation, runs, base, compare, page);
-  return el("div", {}, table("Runs to compare", ["", "Run", "Agent", "Scenario", "Result", "Passed", "Failed", "p50", "p95", "Seed", "Started", "Took"], runs.map((run) => [
-    box(run), el("a", { href: "/runs/" + run.id }, String(run.id)), words(run.agent_name ?? run.agent_id, 40), words(run.simulation_name ?? run.simulation_id, 40), chip(run.outcome || run.status), run.tests_passed, run.tests_failed,
+  return el("div", {}, table("Runs to compare", ["", "Run", "Agent", "Scenario", "Status", "Results", "p50", "p95", "Seed", "Started", "Took"], runs.map((run) => [
+    box(run), el("a", { href: "/runs/" + run.id }, String(run.id)), words(run.agent_name ?? run.agent_id, 40), words(run.simulation_name ?? run.simulation_id, 40), chip(runWord(run)), tally(countsOf(run)),
     asMs(run.p50_agent_latency), asMs(run.p95_agent_latency), run.seed, when(run.started_at), span(run.duration_ms)])), el("p", { class: "downloads" }, go, base));
 }
 
@@ -105,8 +106,8 @@ export async function comparePage(page) {
   const call = (/** @type {any} */ one) => one ? el("a", { href: "/results/" + one.id }, String(one.id)) : "";
   const both = (/** @type {any} */ one) => one.a && one.b ? el("a", { href: "/compare/calls?a=" + one.a.id + "&b=" + one.b.id }, "side by side") : "";
   const rows = found.calls.map((/** @type {any} */ one) => [
-    chip((CHANGES.find(([name]) => name === one.change) || ["", one.change])[1]), el("span", {}, words(one.digital_human_name ?? "deleted", 60), one.repetition > 1 ? " " + one.repetition : ""), call(one.a), one.a ? chip(one.a.verdict) : "",
-    one.a ? asMs(one.a.p50_agent_latency) : "", call(one.b), one.b ? chip(one.b.verdict) : "", one.b ? asMs(one.b.p50_agent_latency) : "", words((one.b && one.b.reason) || (one.a && one.a.reason) || "", 120), both(one)]);
+    chip((CHANGES.find(([name]) => name === one.change) || ["", one.change])[1]), el("span", {}, words(one.digital_human_name ?? "deleted", 60), one.repetition > 1 ? " " + one.repetition : ""), call(one.a), one.a ? chip(wordOf(one.a)) : "",
+    one.a ? asMs(one.a.p50_agent_latency) : "", call(one.b), one.b ? chip(wordOf(one.b)) : "", one.b ? asMs(one.b.p50_agent_latency) : "", words((one.b && one.b.reason) || (one.a && one.a.reason) || "", 120), both(one)]);
   page.show(el("h1", {}, "Run " + found.a.id + " and run " + found.b.id), el("p", {}, "Earlier: ", run(found.a)), el("p", {}, "Later: ", run(found.b)), el("p", { class: "chips" }, counts),
     facts(["Verdicts", found.says], ["By chance alone", "p = " + found.p.toFixed(3)]),
     section("Figures", table("Figures of both runs", ["Figure", "Earlier", "Later", "Difference (95 % interval)", ""], found.figures.map((/** @type {any} */ one) => [FIGURES[one.name] || one.name, figure(one, one.a), figure(one, one.b), change(one), one.says]))),

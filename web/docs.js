@@ -1,4 +1,5 @@
 // @ts-nocheck
+import { askTabs, key as kept } from "./api.js";
 // The description of the API as a page. Everything shown comes from /openapi.json of this server; text is set as text, never as markup.
 const $ = (id) => document.getElementById(id);
 let spec = null;
@@ -253,8 +254,10 @@ $("caller").onsubmit = async (event) => {
 };
 
 $("find").oninput = () => spec && show();
-// The key of the page, where it was opened in this tab.
-/** @type {HTMLInputElement} */ ($("key")).value = sessionStorage.getItem("ringer-key") || "";
+// The key of the page, where this tab or another one has it.
+const fillKey = () => { if (!$("key").value) $("key").value = kept.get(); };
+fillKey();
+if (!kept.get()) void askTabs().then(fillKey);
 fetch("/openapi.json").then((response) => response.json()).then((document) => {
   spec = document;
   $("title").textContent = spec.info.title + " API " + spec.info.version;

@@ -66,20 +66,12 @@ export function span(ms) {
   return seconds < 60 ? seconds + " s" : Math.floor(seconds / 60) + " min " + (seconds % 60) + " s";
 }
 
-/** @param {string | null | undefined} at */
-export function when(at) {
-  return at ? new Date(at).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" }) : "";
-}
-
 /**
- * A word on a coloured ground. The colour repeats what the word says.
- * @param {string | null | undefined} word
+ * A time as the clock of this machine shows it, with its zone.
+ * @param {string | null | undefined} at
  */
-export function chip(word) {
-  const text = String(word ?? "");
-  const good = ["passed", "pass", "yes", "true"].includes(text);
-  const bad = ["failed", "unreachable", "SYSTEM_ERROR", "NO_CONNECTION", "NO_ANSWER", "CALL_DROPPED", "fail", "false", "no"].includes(text);
-  return el("span", { class: "chip " + (good ? "good" : bad ? "bad" : "plain") }, text.replace(/_/g, " ").toLowerCase() || "\u2013");
+export function when(at) {
+  return at ? new Date(at).toLocaleString("en", { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZoneName: "short" }) : "";
 }
 
 /**
@@ -119,6 +111,63 @@ export function bytesOf(text) {
   return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 }
 
+/** A table whose rows are drawn anew only where what they show has changed. */
+export class Rows {
+  /**
+   * @param {string} label
+   * @param {string[]} head
+   */
+  constructor(label, head) {
+    this.node = table(label, head, []);
+    this.body = this.node.querySelector("tbody");
+    /** @type {Map<string, HTMLElement>} */
+    this.known = new Map();
+  }
+
+  /**
+   * @param {any[]} list
+   * @param {(one: any) => any[]} cells
+   */
+  show(list, cells) {
+    const fresh = new Map();
+    for (const one of list) {
+      const same = JSON.stringify(one);
+      fresh.set(same, this.known.get(same) || el("tr", {}, cells(one).map((cell) => el("td", {}, cell))));
+    }
+    this.known = fresh;
+    renew(this.body, [...fresh.values()]);
+  }
+}
+
+/**
+ * Gives a box these children. Those that it has already stay where they are; the control in focus is found again.
+ * @param {HTMLElement} box
+ * @param {any[]} nodes
+ */
+export function renew(box, nodes) {
+  const at = document.activeElement;
+  const used = at && at !== box && box.contains(at) ? at : null;
+  const wanted = new Set(nodes);
+  for (const old of [...box.childNodes]) if (!wanted.has(old)) old.remove();
+  nodes.forEach((node, n) => { if (box.childNodes[n] !== node) box.insertBefore(node, box.childNodes[n] || null); });
+  if (used && !used.isConnected) refocus(box, used);
+}
+
+/**
+ * Shows something else in a box where its value is another one than before.
+ * @param {HTMLElement} box
+ * @param {any} value
+ * @param {() => any} make
+ */
+export function once(box, value, make) {
+  const same = JSON.stringify(value) ?? "";
+  if (shownIn.get(box) !== same) swap(box, make());
+  shownIn.set(box, same);
+}
+
+/** @type {WeakMap<HTMLElement, string>} */
+const shownIn = new WeakMap();
+
 let isDown = false;
 for (const [name, is] of /** @type {[string, boolean][]} */ ([["pointerdown", true], ["pointerup", false], ["pointercancel", false]])) {
   addEventListener(name, () => { isDown = is; }, true);
@@ -150,7 +199,14 @@ export function swap(box, ...nodes) {
     list.scrollLeft = place.left;
     list.scrollTop = place.isAtEnd ? list.scrollHeight : place.top;
   });
-  if (!used) return;
+  if (used) refocus(box, used);
+}
+
+/**
+ * @param {HTMLElement} box
+ * @param {Element} used control that was in focus
+ */
+function refocus(box, used) {
   const again = [...box.querySelectorAll(used.tagName)].find((node) => nameOf(node) === nameOf(used));
   if (again) /** @type {HTMLElement} */ (again).focus({ preventScroll: true });
 }

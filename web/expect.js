@@ -1,35 +1,8 @@
 import { el, words } from "./dom.js";
-
-/** Metrics that a sentence offers first: name, words, unit. Any other name may be typed. */
-const METRICS = [["p95_agent_latency", "95 % of the agent's answers come within", "s"], ["p50_agent_latency", "half of the agent's answers come within", "s"], ["max_agent_latency", "the slowest answer comes within", "s"],
-  ["time_to_first_agent_utterance", "the first word comes within", "s"], ["agent_interruption_count", "times the agent cuts in", ""], ["yield_rate", "share of interruptions at which the agent falls silent", ""],
-  ["response_rate", "share of turns that are answered", ""], ["silence_percentage", "silence of the whole call", "%"]];
+import { SENTENCES, sentence } from "./told.js";
 
 /** @param {number | null | undefined} value */
 const has = (value) => value !== null && value !== undefined;
-
-/**
- * An expectation as a sentence.
- * @param {any} one
- */
-export function sentence(one) {
-  const bounds = [has(one.at_most) && "at most " + one.at_most, has(one.at_least) && "at least " + one.at_least].filter(Boolean).join(" and ");
-  if (one.metric) {
-    const known = METRICS.find(([name]) => name === one.metric);
-    const unit = known && known[2] ? " " + known[2] : "";
-    return known && has(one.at_most) && !has(one.at_least) && known[2] === "s" ? known[1] + " " + one.at_most + " s" : one.metric.replace(/_/g, " ") + ": " + bounds + unit;
-  }
-  const who = one.speaker === "USER" ? "the caller" : "the agent";
-  const quoted = (/** @type {string} */ text) => (one.as === "regex" ? "words like " : "") + "\u201c" + text + "\u201d";
-  if (one.heard) return who + " says " + quoted(one.heard);
-  if (one.not_heard) return who + " never says " + quoted(one.not_heard);
-  if (one.tool) return "the tool " + one.tool + " is called" + (one.args ? " with " + JSON.stringify(one.args) : "") + (has(one.times) ? ", " + one.times + " times" : "");
-  if (one.ended_by) return "ended by " + (one.ended_by === "user" ? "the caller" : "the agent") + (one.within_s ? " within " + one.within_s + " s" : "");
-  if (one.dtmf_received) return "the agent keys " + one.dtmf_received;
-  if (one.meaning) return "by meaning: " + one.meaning;
-  if (one.event) return "the event " + one.event + " occurs " + bounds;
-  return JSON.stringify(one);
-}
 
 /**
  * True where a language model has to judge.
@@ -73,7 +46,7 @@ export function expectations(given, changed) {
     parts.replaceChildren(...KINDS[kind.value][1].flatMap(([name, type, label]) => {
       const about = { name, "aria-label": label || KINDS[kind.value][0] };
       const control = type === "side" ? el("select", about, el("option", { value: "agent" }, "the agent"), el("option", { value: "user" }, "the caller")) :
-        el("input", { ...about, type: type === "number" ? "number" : "text", step: "any", min: type === "number" ? "0" : undefined, ...(type === "metric" ? { value: METRICS[0][0] } : {}) });
+        el("input", { ...about, type: type === "number" ? "number" : "text", step: "any", min: type === "number" ? "0" : undefined, ...(type === "metric" ? { value: SENTENCES[0][0] } : {}) });
       if (type === "metric") control.setAttribute("list", "metric-names");
       return [label ? label + " " : "", control];
     }));
@@ -101,6 +74,6 @@ export function expectations(given, changed) {
   };
   fill();
   const node = el("div", {}, rows, el("p", { class: "sentence" }, "It is expected that ", kind, " ", parts, " ", el("button", { type: "button", onclick: add }, "Add"), " ", problem),
-    el("datalist", { id: "metric-names" }, METRICS.map(([name, about]) => el("option", { value: name }, about))));
+    el("datalist", { id: "metric-names" }, SENTENCES.map(([name, about]) => el("option", { value: name }, about))));
   return { node, list };
 }

@@ -6,7 +6,7 @@ const MOST = 300;
 /**
  * The signalling of a call; a click on a message shows it whole.
  * @param {any} ladder
- * @param {(ms: number) => void} seek
+ * @param {((ms: number) => void) | null} seek null where there is nothing to hear
  * @param {() => Promise<any>} [all] brings the figures of the network too, which are many
  */
 export function ladderView(ladder, seek, all) {
@@ -36,12 +36,12 @@ export function ladderView(ladder, seek, all) {
 
 /**
  * @param {any} entry
- * @param {(ms: number) => void} seek
+ * @param {((ms: number) => void) | null} seek
  */
 function rung(entry, seek) {
   const arrow = entry.direction === "sent" ? "\u2192" : "\u2190";
   const line = el("span", { class: "line" }, el("span", { class: "hidden" }, entry.direction + " "), el("span", { "aria-hidden": "true" }, arrow + " "), words(entry.start_line, 160));
-  const time = el("button", { type: "button", class: "at", onclick: () => seek(entry.at_ms) }, clock(entry.at_ms));
+  const time = seek ? el("button", { type: "button", class: "at", onclick: () => seek(entry.at_ms) }, clock(entry.at_ms)) : el("span", { class: "at" }, clock(entry.at_ms));
   const body = entry.message
     ? el("details", {}, el("summary", {}, line, " ", el("small", {}, entry.protocol + " " + (entry.peer || ""))), el("pre", { tabIndex: 0 }, entry.message))
     : el("span", {}, line, " ", el("small", {}, entry.protocol));

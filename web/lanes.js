@@ -4,15 +4,21 @@ import { el, clock } from "./dom.js";
  * The outline of a stretch of a recording: four levels (-127 to 127) a step.
  * @typedef {{ stepMs: number, fromMs: number, durationMs: number, levels: Int8Array }} Outline
  * @typedef {{ from: number, to: number }} Stretch
- * @typedef {{ at: number, end?: number, kind: string, side: string }} Mark
+ * @typedef {{ at: number, end?: number, kind: string, side: string, text: string }} Mark
  */
 
-/** Height of a lane and of the events between the lanes, in CSS pixels. */
-const LANE_PX = 74;
+/** Height of the events between the lanes, in CSS pixels; that of a lane is set by the style. */
 const MARKS_PX = 26;
 const RULER_PX = 18;
 /** Shortest stretch that fills the lanes, in milliseconds. */
 const LEAST_MS = 1000;
+/** Most pixels between a mark and the pointer that is told its name. */
+const NEAR_PX = 8;
+/** Kinds of events: their names, and the shape of their marks. */
+export const KINDS = /** @type {Record<string, [string, string]>} */ ({
+  barge_in: ["Interruption", "\u25b2"], not_counted: ["Overlap, not counted", "\u25b3"], dead_air: ["Dead air", "\u25ad"], probe: ["Probe", "\u25cf"], dtmf: ["Key", "\u25c6"], hold: ["Hold", "\u2016"],
+  codec: ["Session change", "\u271a"], late_turn: ["Late turn", "\u25e3"], loss: ["Loss", "\u2715"], tool_call: ["Tool call", "\u2605"], other: ["Other event", "\u25cb"],
+});
 
 /** Two lanes (Digital Human above, agent below) with the events between them, drawn from outlines. */
 export class Lanes {
@@ -24,8 +30,9 @@ export class Lanes {
     this.duration = 1000;
     this.view = { from: 0, to: 1000 };
     this.position = 0;
-    /** @type {Stretch | null} */
-    this.lit = null;
+    /** @type {Stretch[]} */
+    this.lit = [];
+    this.lane = 74;
     /** @type {Mark[]} */
     this.marks = [];
     /** @type {Outline | null} */
@@ -51,6 +58,7 @@ export class Lanes {
       if (event.ctrlKey) this.zoom(event.deltaY > 0 ? 1.25 : 0.8, this.at(event));
       else this.move((event.deltaY / 400) * (this.view.to - this.view.from));
     }, { passive: false });
+    this.canvas.addEventListener("pointermove", (event) => { this.canvas.title = this.nameAt(event); });
     new ResizeObserver(() => this.draw()).observe(this.canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
@@ -133,15 +141,28 @@ export class Lanes {
   }
 
   /**
-   * Lights a stretch up; it is brought into view.
-   * @param {Stretch | null} lit
+   * Name of the mark under the pointer.
+   * @param {PointerEvent} event
    */
-  light(lit) {
+  nameAt(event) {
+    const at = this.at(event);
+    const near = ((this.view.to - this.view.from) / (this.canvas.clientWidth || 1)) * NEAR_PX;
+    const found = this.marks.filter((mark) => at >= mark.at - near && at <= Math.max(mark.end || 0, mark.at) + near);
+    return found.map((mark) => mark.text).join("; ");
+  }
+
+  /**
+   * Lights stretches up; the one with this number is brought into view.
+   * @param {Stretch[]} lit
+   * @param {number} [number]
+   */
+  light(lit, number = 0) {
     this.lit = lit;
-    this.canvas.dataset.lit = lit ? lit.from + "-" + lit.to : "";
-    if (lit && (lit.from < this.view.from || lit.to > this.view.to)) {
-      const length = Math.max(this.view.to - this.view.from, (lit.to - lit.from) * 1.5);
-      this.show((lit.from + lit.to - length) / 2, (lit.from + lit.to + length) / 2);
+    this.canvas.dataset.lit = lit.map(({ from, to }) => from + "-" + to).join(",");
+    const one = lit[number];
+    if (one && (one.from < this.view.from || one.to > this.view.to)) {
+      const length = Math.max(this.view.to - this.view.from, (one.to - one.from) * 1.5);
+      this.show((one.from + one.to - length) / 2, (one.from + one.to + length) / 2);
     } else {
       this.draw();
     }
@@ -173,8 +194,11 @@ export class Lanes {
 
   paint() {
     const width = this.canvas.clientWidth;
-    const height = RULER_PX + LANE_PX * 2 + MARKS_PX;
     if (!width) return;
+    const style = getComputedStyle(this.canvas);
+    this.lane = parseInt(style.getPropertyValue("--lane"), 10) || this.lane;
+    const lane = this.lane;
+    const height = RULER_PX + lane * 2 + MARKS_PX;
     const scale = devicePixelRatio || 1;
     this.canvas.width = Math.round(width * scale);
     this.canvas.height = Math.round(height * scale);
@@ -182,30 +206,28 @@ export class Lanes {
     const pen = this.canvas.getContext("2d");
     if (!pen) return;
     pen.scale(scale, scale);
-    const style = getComputedStyle(this.canvas);
     const color = (/** @type {string} */ name) => style.getPropertyValue("--" + name).trim();
     const x = (/** @type {number} */ at) => ((at - this.view.from) / (this.view.to - this.view.from)) * width;
     pen.fillStyle = color("soft");
-    pen.fillRect(0, RULER_PX, width, LANE_PX);
-    pen.fillRect(0, RULER_PX + LANE_PX + MARKS_PX, width, LANE_PX);
-    if (this.lit) {
-      pen.fillStyle = color("lit");
-      const [from, to] = [x(this.lit.from), x(this.lit.to)];
-      pen.fillRect(from, RULER_PX, Math.max(2, to - from), height - RULER_PX);
-    }
+    pen.fillRect(0, RULER_PX, width, lane);
+    pen.fillRect(0, RULER_PX + lane + MARKS_PX, width, lane);
+    pen.fillStyle = color("lit");
+    for (const { from, to } of this.lit) pen.fillRect(x(from), RULER_PX, Math.max(2, x(to) - x(from)), height - RULER_PX);
     this.ruler(pen, width, color, x);
     [color("dh"), color("agent")].forEach((ink, side) => {
-      const middle = RULER_PX + LANE_PX / 2 + side * (LANE_PX + MARKS_PX);
+      const middle = RULER_PX + lane / 2 + side * (lane + MARKS_PX);
       pen.fillStyle = ink;
       this.wave(pen, width, side, middle);
     });
+    pen.font = "11px system-ui, sans-serif";
     for (const mark of this.marks) {
       const at = x(mark.at);
-      if (at < -2 || at > width + 2) continue;
-      pen.fillStyle = color("k-" + mark.kind) || color("ink");
       const end = mark.end ? x(mark.end) : at;
-      const top = RULER_PX + LANE_PX + (mark.side === "agent" ? MARKS_PX / 2 : 2);
-      pen.fillRect(at, top, Math.max(3, end - at), MARKS_PX / 2 - 4);
+      if (end < -2 || at > width + 2) continue;
+      pen.fillStyle = color("k-" + mark.kind) || color("ink");
+      const top = RULER_PX + lane + (mark.side === "agent" ? MARKS_PX / 2 : 0);
+      pen.fillRect(at, top + MARKS_PX / 2 - 3, Math.max(2, end - at), 2);
+      pen.fillText((KINDS[mark.kind] || KINDS.other)[1], at - 1, top + MARKS_PX / 2 - 4);
     }
     pen.fillStyle = color("accent");
     pen.fillRect(x(this.position) - 1, 0, 2, height);
@@ -243,7 +265,7 @@ export class Lanes {
     if (!one) return;
     const steps = one.levels.length / 4;
     const perPixel = (this.view.to - this.view.from) / width;
-    const half = LANE_PX / 2 - 2;
+    const half = this.lane / 2 - 2;
     for (let px = 0; px < width; px += 1) {
       const from = Math.floor((this.view.from + px * perPixel - one.fromMs) / one.stepMs);
       const to = Math.max(from + 1, Math.floor((this.view.from + (px + 1) * perPixel - one.fromMs) / one.stepMs));

@@ -1,4 +1,5 @@
-import { el, ms, chip, table, words } from "./dom.js";
+import { el, ms, table, words } from "./dom.js";
+import { chip, codeWords } from "./told.js";
 import { post } from "./api.js";
 
 /** The steps of a test in words. */
@@ -8,11 +9,12 @@ const STEPS = /** @type {Record<string, string>} */ ({
 });
 
 /**
- * A code in words: P4_AUTH_FAILED becomes "P4 auth failed".
+ * A code in words with what to do.
  * @param {string | null} code
  */
 function codeInWords(code) {
-  return (code || "").split("_").map((word, at) => (/\d/.test(word) || (at === 0 && word.length < 5) ? word : word.toLowerCase())).join(" ");
+  const [about, advice] = code ? codeWords(code) : ["", ""];
+  return [about, advice].filter(Boolean).join(". ");
 }
 
 /** @param {{ ok: boolean, steps: any[] }} tested */

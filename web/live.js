@@ -1,12 +1,18 @@
 import { el, isPressed, section } from "./dom.js";
 import { ask, follow, get, maybe, outline, post, save } from "./api.js";
-import { CallView } from "./call.js";
+import { CallView, EARLY } from "./call.js";
 import { reviewForm, reviewList } from "./review.js";
 
-/** Longest call that is heard as it was recorded; a longer one is fetched in a smaller form. */
+/** Longest call whose recording is fetched whole; of a longer one what is heard is fetched in parts. */
 const WAV_MS = 300000;
+/** Newest turns, which may still change while a call goes on; of older ones those may whose words are not known yet. */
+const OPEN_TURNS = 2;
 /** Least time between two looks at a call that goes on, in milliseconds. */
 const PAUSE_MS = 200;
+/** Time between two looks at a call that waits, in milliseconds. */
+const WAIT_MS = 2000;
+/** Time between two drawings of the sound of a call that goes on, in milliseconds. */
+const SOUND_MS = 1000;
 const OVER = ["COMPLETED", "CANCELLED", "NO_CONNECTION", "NO_ANSWER", "CALL_DROPPED", "SYSTEM_ERROR", "OUT_OF_FUNDS"];
 
 /** @param {string} status */
@@ -36,7 +42,23 @@ async function load(id) {
     maybe(of + "/reviews"),
     maybe("/v1/agents/" + result.agent_id), result.digital_human_id ? maybe("/v1/digital-human/" + result.digital_human_id) : null,
   ].map((one) => Promise.resolve(one).catch(() => null)));
-  return { result, timeline, transcript, turns, ladder, mails, reviews, agent: agent && agent.name, caller: human && human.digital_human && human.digital_human.name };
+  const record = human && (human.digital_human || human);
+  return { result, timeline, transcript, turns, ladder, mails, reviews, agent: agent && agent.name, caller: record && record.name, human: record, isWritten: Boolean(agent && (agent.mode === "TEXT" || agent.mode === "EMAIL")) };
+}
+
+/**
+ * Asks for the turns that are new or may have changed, and lays them over those that are known.
+ * @param {string} of path of the result
+ * @param {any} known
+ */
+async function newTurns(of, known) {
+  const before = (known && known.turns) || [];
+  const open = before.findIndex((/** @type {any} */ turn) => !turn.text && !turn.text_missing);
+  const from = Math.max(0, Math.min(before.length - OPEN_TURNS, open < 0 ? before.length : open));
+  const fresh = await maybe(of + "/turns?words=false&from=" + from).catch(() => null);
+  if (!fresh) return known;
+  // A server that does not tell how many there are has sent them all.
+  return fresh.total === undefined ? fresh : { ...fresh, turns: before.slice(0, from).concat(fresh.turns).slice(0, fresh.total) };
 }
 
 /**
@@ -51,13 +73,16 @@ export async function callPage(id, page) {
   const source = {
     data,
     peaks: (/** @type {number} */ zoom, /** @type {number} */ from, /** @type {number | null} */ to) => outline(id, zoom, from, to),
-    audio: async (/** @type {string} */ track) => {
+    audio: async (from, to) => {
       if (!isOver(data.result.status)) throw new Error("The call can be heard when it is over");
-      const format = (view.lanes.duration > WAV_MS ? "opus" : "wav");
-      return (await ask("GET", of + "/recording?format=" + format + "&channel=" + track)).blob();
+      const isLong = view.lanes.duration > WAV_MS;
+      const response = await ask("GET", of + "/recording?format=wav&channel=both" + (isLong ? "&from_ms=" + from + "&to_ms=" + to : ""));
+      const begin = response.headers.get("x-from-ms");
+      const isPart = isLong && begin !== null;
+      return { blob: await response.blob(), from: isPart ? Number(begin) : 0, to: isPart && to < view.lanes.duration ? to : null };
     },
     ladder: () => get(of + "/ladder"),
-    actions: () => (isOver(data.result.status) ? [] : [hangUp(id, page)]),
+    actions: () => (isOver(data.result.status) ? [] : [hangUp(id, data.result, page)]),
     tools: (/** @type {CallView} */ shown) => tools(id, shown, page),
   };
   /** @type {CallView} */
@@ -88,13 +113,13 @@ async function watch(id, view, page) {
   const draw = () => {
     if (isDrawing) return;
     isDrawing = true;
-    void view.outline().finally(() => { isDrawing = false; });
+    void view.outline().finally(() => setTimeout(() => { isDrawing = false; }, SOUND_MS));
   };
   const refresh = async () => {
     if (isAsking) { asked = true; return; }
     isAsking = true;
     const began = performance.now();
-    view.data.turns = (await maybe(of + "/turns?words=false").catch(() => null)) || view.data.turns;
+    if (view.data.result.status === "RUNNING") view.data.turns = await newTurns(of, view.data.turns);
     const list = [...events.values()].sort((one, other) => one.sample - other.sample || one.seq - other.seq);
     view.data.timeline = { events: list };
     if (hasNews) {
@@ -114,9 +139,19 @@ async function watch(id, view, page) {
     isAsking = false;
     if (asked) { asked = false; void refresh(); }
   };
+  // Why it waits, its start and its address are told by the record alone.
+  const again = async () => {
+    const fresh = await get("/v1/retrieve-simulation-result/" + id).catch(() => null);
+    if (!fresh || stop.signal.aborted || isOver(view.data.result.status) || isOver(fresh.simulation_result.status)) return;
+    view.data.result = fresh.simulation_result;
+    void refresh();
+  };
+  const look = setInterval(() => { if (EARLY.includes(view.data.result.status) && !document.hidden) void again(); }, WAIT_MS);
+  page.after(() => clearInterval(look));
   const take = (/** @type {string} */ name, /** @type {any} */ entry) => {
     if (name === "status") {
-      view.data.result.status = entry.status;
+      view.data.result = { ...view.data.result, status: entry.status };
+      void again();
     } else if (entry.seq !== undefined) {
       if (entry.event === "call.dialing") events.clear();
       // Messages and keys that the signalling shows.
@@ -132,6 +167,7 @@ async function watch(id, view, page) {
     page.refused(error);
     return;
   }
+  clearInterval(look);
   if (stop.signal.aborted) return;
   try {
     Object.assign(view.data, await load(id));
@@ -145,15 +181,18 @@ async function watch(id, view, page) {
 }
 
 /**
+ * A button that ends a call, or takes one back that waits.
  * @param {string} id
+ * @param {any} result
  * @param {import("./app.js").Page} page
  */
-function hangUp(id, page) {
+function hangUp(id, result, page) {
+  const waits = EARLY.includes(result.status);
   const end = el("button", { type: "button", class: "danger", onclick: async () => {
     end.disabled = true;
     await post("/v1/simulation-result/" + id + "/hangup").catch((error) => { page.refused(error); end.disabled = false; });
-  } }, "Hang up");
-  return el("p", {}, "This call is going on. ", end);
+  } }, waits ? "Cancel" : "Hang up");
+  return el("p", { class: "needs-write" }, waits ? "This call waits. " : result.status === "RUNNING" ? "This call is going on. " : "This call is being judged. ", result.status === "RUNNING" || waits ? end : null);
 }
 
 /**
@@ -173,25 +212,39 @@ function tools(id, view, page) {
   return [
     evaluated ? section("Review", reviewForm(id, result, again, page), reviewList(view.data.reviews, result)) : "",
     section("Download", el("p", { class: "downloads" }, downloads(id, view.data).map(([name, path, file]) =>
-      el("button", { type: "button", data: { path }, onclick: () => save(path, file).catch(page.refused) }, name)))),
+      saver(name, path, file, page)))),
   ];
 }
 
 /**
+ * A button that saves a file; where the server has not kept it, that is said once.
+ * @param {string} name
+ * @param {string} path
+ * @param {string} file
+ * @param {import("./app.js").Page} page
+ */
+function saver(name, path, file, page) {
+  const button = el("button", { type: "button", data: { path }, onclick: () => save(path, file).catch((error) => {
+    if (error.status === 404) { button.disabled = true; button.textContent = name + " (not kept)"; } else page.refused(error);
+  }) }, name);
+  return button;
+}
+
+/**
+ * What there is of a call that is over.
  * @param {string} id
  * @param {any} data
  * @returns {[string, string, string][]}
  */
-function downloads(id, { result, mails }) {
+function downloads(id, { result, mails, timeline, transcript, ladder }) {
   const of = "/v1/simulation-result/" + id;
   const call = "call-" + id;
-  /** @type {[string, string, string][]} */
-  const sound = result.audio_url ? [["WAV", of + "/recording", call + ".wav"], ["FLAC", of + "/recording?format=flac", call + ".flac"],
-    ["Opus", of + "/recording?format=opus", call + ".opus"]] : [];
-  /** @type {[string, string, string][]} */
-  const letters = mails ? [["Mails (JSON)", of + "/mails", call + "-mails.json"]] : [];
-  return [["One HTML file", of + "/page", call + ".html"], ...sound, ...letters, ["Timeline (JSON)", of + "/timeline", call + "-timeline.json"],
-    ["Transcript (JSON)", of + "/transcript", call + "-transcript.json"], ["Transcript (text)", of + "/transcript?format=text", call + ".txt"],
-    ["Transcript (WebVTT)", of + "/transcript?format=vtt", call + ".vtt"], ["Packets (pcapng)", of + "/capture", call + ".pcapng"],
-    ["Evidence (tar)", of + "/evidence", call + "-evidence.tar"]];
+  /** @type {(is: any, ...files: [string, string, string][]) => [string, string, string][]} */
+  const where = (is, ...files) => (is ? files : []);
+  const hasPackets = ladder && ladder.entries.some((/** @type {any} */ entry) => String(entry.protocol).startsWith("SIP"));
+  return [["One HTML file", of + "/page", call + ".html"],
+    ...where(result.audio_url, ["WAV", of + "/recording", call + ".wav"], ["FLAC", of + "/recording?format=flac", call + ".flac"], ["Opus", of + "/recording?format=opus", call + ".opus"]),
+    ...where(mails, ["Mails (JSON)", of + "/mails", call + "-mails.json"]), ...where(timeline, ["Timeline (JSON)", of + "/timeline", call + "-timeline.json"]),
+    ...where(transcript, ["Transcript (JSON)", of + "/transcript", call + "-transcript.json"], ["Transcript (text)", of + "/transcript?format=text", call + ".txt"], ["Transcript (WebVTT)", of + "/transcript?format=vtt", call + ".vtt"]),
+    ...where(hasPackets, ["Packets (pcapng)", of + "/capture", call + ".pcapng"]), ["Evidence (tar)", of + "/evidence", call + "-evidence.tar"]];
 }

@@ -1,14 +1,20 @@
 import { el, ms, clock } from "./dom.js";
 
 /**
- * A number of the page, with the stretch of the call that it tells of.
- * @typedef {{ name: string, value: string, from: number, to: number, group: string, kind?: string, bad?: boolean, title?: string }} Figure
+ * A number of the page, with the stretches of the call that it tells of; a count of nothing has none.
+ * @typedef {{ from: number, to: number }} Span
+ * @typedef {{ name: string, value: string, spans: Span[], group: string, kind?: string, title?: string }} Figure
+ * @typedef {{ by: string, from: number, to: number, overlap_ms: number, stop_ms: number | null, counted: boolean, why: string }} Overlap
  */
 
 /** Samples a millisecond. */
 const PER_MS = 16;
 /** Silence of both sides from which it is shown as dead air, in milliseconds. */
 const DEAD_AIR_MS = 2000;
+/** Shortest overlap that counts where nobody stopped, in milliseconds: older servers do not tell what counts. */
+const COUNTED_MS = 200;
+/** Why an overlap is not counted, in words. */
+const NOT_COUNTED = /** @type {Record<string, string>} */ ({ short: "under 200 ms, and nobody stopped", continued: "a part of the interruption before it", other: "a short sound, or at the end of a turn" });
 /** Most figures of one group that are shown at once. */
 const SHOWN = 40;
 
@@ -32,7 +38,33 @@ export function figuresOf(data) {
   const events = (data.timeline && data.timeline.events) || [];
   const whole = lengthOf(data);
   const [ofAgent, ofCaller] = ["latency", "reply"].map((kind) => latencies(turns).filter((figure) => figure.kind === kind));
-  return [...ofAgent, ...cuts(events), ...silences(turns, whole), ...ofCaller, ...lateness(events), ...losses(events), ...network(data, whole), ...metrics(data, turns, whole)];
+  return [...ofAgent, ...cuts(overlapsOf(data)), ...silences(turns, whole), ...ofCaller, ...lateness(events), ...losses(events), ...network(data, events, whole), ...metrics(data, turns, whole)];
+}
+
+/**
+ * Overlaps of a call, as the server counts them.
+ * @param {any} data
+ * @returns {Overlap[]}
+ */
+export function overlapsOf(data) {
+  const told = data.turns && data.turns.overlaps;
+  if (told) return told.map((/** @type {any} */ one) => stretchOf(one.by, one.at_sample / PER_MS, one, one.counted, NOT_COUNTED[one.why_not] || ""));
+  const events = ((data.timeline && data.timeline.events) || []).filter((/** @type {any} */ event) => event.event === "barge_in");
+  return events.map((/** @type {any} */ { offset_ms: at, data: one }) => {
+    const counted = one.overlap_ms >= COUNTED_MS || (one.stop_ms ?? null) !== null;
+    return stretchOf(one.by === "agent" ? "AGENT" : "USER", at, one, counted, counted ? "" : NOT_COUNTED.short);
+  });
+}
+
+/**
+ * @param {string} by
+ * @param {number} from
+ * @param {any} one
+ * @param {boolean} counted
+ * @param {string} why
+ */
+function stretchOf(by, from, one, counted, why) {
+  return { by, from, to: from + Math.max(one.overlap_ms, one.stop_ms ?? 0), overlap_ms: one.overlap_ms, stop_ms: one.stop_ms ?? null, counted, why };
 }
 
 /**
@@ -54,23 +86,19 @@ function latencies(turns) {
     return {
       group: ofAgent ? "Latency of the agent" : "Latency of the Digital Human",
       name: ofAgent ? "Turn " + number : "At " + clock(turn.from_sample / PER_MS),
-      value: ms(turn.latency_ms), from: turn.latency_from_sample / PER_MS, to: turn.from_sample / PER_MS,
+      value: ms(turn.latency_ms), spans: [{ from: turn.latency_from_sample / PER_MS, to: turn.from_sample / PER_MS }],
       kind: ofAgent ? "latency" : "reply",
       title: "from the end of the other side's turn to the first sound of this one",
     };
   });
 }
 
-/** @param {any[]} events */
-function cuts(events) {
-  return events.filter((event) => event.event === "barge_in").flatMap((event) => {
-    const { by, overlap_ms, stop_ms } = event.data;
-    const who = by === "agent" ? "the agent" : "the caller";
-    const at = event.offset_ms;
-    const overlap = { group: "Interruptions", name: "Overlap, begun by " + who, value: ms(overlap_ms), from: at, to: at + overlap_ms, kind: "overlap" };
-    const stop = stop_ms === null || stop_ms === undefined ? [] :
-      [{ group: "Interruptions", name: "Other side stopped after", value: ms(stop_ms), from: at, to: at + stop_ms, kind: "stop" }];
-    return [overlap, ...stop];
+/** @param {Overlap[]} overlaps */
+function cuts(overlaps) {
+  return overlaps.flatMap(({ by, from, overlap_ms, stop_ms, counted, why }) => {
+    const group = counted ? "Interruptions" : "Overlaps that are not counted";
+    const overlap = { group, name: "Overlap, begun by " + (by === "AGENT" ? "the agent" : "the caller"), value: ms(overlap_ms), spans: [{ from, to: from + overlap_ms }], kind: counted ? "overlap" : "not_counted", title: why };
+    return counted && stop_ms !== null ? [overlap, { group, name: "Other side stopped after", value: ms(stop_ms), spans: [{ from, to: from + stop_ms }], kind: "stop" }] : [overlap];
   });
 }
 
@@ -84,7 +112,7 @@ function silences(turns, whole) {
   for (const turn of [...turns, { from_sample: whole * PER_MS, to_sample: whole * PER_MS }]) {
     const from = turn.from_sample / PER_MS;
     if (turns.length && from - end >= DEAD_AIR_MS) {
-      found.push({ group: "Dead air", name: "At " + clock(end), value: ms(from - end), from: end, to: from, kind: "dead_air" });
+      found.push({ group: "Dead air", name: "At " + clock(end), value: ms(from - end), spans: [{ from: end, to: from }], kind: "dead_air" });
     }
     end = Math.max(end, turn.to_sample / PER_MS);
   }
@@ -92,19 +120,38 @@ function silences(turns, whole) {
 }
 
 /**
+ * What the network lost, beside what was lost on purpose.
  * @param {any} data
+ * @param {any[]} events
  * @param {number} whole
  */
-function network(data, whole) {
-  const quality = data.result && data.result.engine_quality;
-  return quality ? [{ group: "Whole call", name: "Packets lost", value: String(quality.lost_packets), from: 0, to: whole, kind: "lost_packets" }] : [];
+function network(data, events, whole) {
+  const { engine_quality: quality } = data.result || {};
+  if (!quality) return [];
+  const places = losses(events).flatMap((figure) => figure.spans);
+  const all = [{ from: 0, to: whole }];
+  const own = lostOnPurpose(data.result);
+  const lost = { group: "Whole call", name: "Packets lost by the network", value: String(quality.lost_packets), spans: quality.lost_packets ? (places.length ? places : all) : [], kind: "lost_packets" };
+  return own ? [lost, { group: "Whole call", name: "Lost on purpose", value: own, spans: all, kind: "simulated_loss" }] : [lost];
+}
+
+/**
+ * Share of the packets that the simulated bad line lost, in words; empty where it lost none.
+ * @param {any} result
+ */
+export function lostOnPurpose(result) {
+  const made = result.metadata && (result.metadata["engine.impairment"] || result.metadata.impairment);
+  const share = (result.engine_quality && result.engine_quality.simulated_loss_pct) || (made && { sent: made.sent_loss_pct, received: made.received_loss_pct });
+  if (!share || !(share.sent || share.received)) return "";
+  const percent = (/** @type {number} */ value) => (value || 0).toLocaleString("en", { maximumFractionDigits: 1 }) + " %";
+  return percent(share.sent) + " of what was sent, " + percent(share.received) + " of what came";
 }
 
 /** @param {any[]} events */
 function lateness(events) {
   return events.filter((event) => event.event === "late_turn").map((event) => ({
-    group: "Engine", name: "Digital Human late", value: ms(event.data.late_ms), from: Math.max(0, event.offset_ms - event.data.late_ms),
-    to: event.offset_ms, kind: "late_turn", title: "a delay of this side, not charged to the agent",
+    group: "Engine", name: "Digital Human late", value: ms(event.data.late_ms), spans: [{ from: Math.max(0, event.offset_ms - event.data.late_ms), to: event.offset_ms }],
+    kind: "late_turn", title: "a delay of this side, not charged to the agent",
   }));
 }
 
@@ -115,7 +162,7 @@ function losses(events) {
     const more = event.data.lost - lost;
     lost = Math.max(lost, event.data.lost);
     const from = Math.max(0, event.offset_ms - 1000);
-    return more > 0 ? [{ group: "Network", name: "Packets lost", value: String(more), from, to: event.offset_ms, kind: "loss" }] : [];
+    return more > 0 ? [{ group: "Network", name: "Packets lost", value: String(more), spans: [{ from, to: event.offset_ms }], kind: "loss" }] : [];
   });
 }
 
@@ -127,6 +174,12 @@ function losses(events) {
 function metrics(data, turns, whole) {
   const list = (data.result && data.result.metrics) || [];
   const answers = turns.filter((turn) => turn.speaker === "AGENT" && turn.latency_ms !== null);
+  const counted = overlapsOf(data).filter((one) => one.counted);
+  /** @type {Record<string, Span[]>} */
+  const counts = {
+    agent_interruption_count: counted.filter((one) => one.by === "AGENT"), customer_interruption_count: counted.filter((one) => one.by === "USER"),
+    num_turns: turns.filter((turn) => turn.speaker === "AGENT").map((turn) => ({ from: turn.from_sample / PER_MS, to: turn.to_sample / PER_MS })),
+  };
   const nearest = (/** @type {number} */ value) => answers.reduce((/** @type {any} */ best, turn) =>
     !best || Math.abs(turn.latency_ms - value) < Math.abs(best.latency_ms - value) ? turn : best, null);
   return list.filter((/** @type {any} */ metric) => typeof metric.value === "number").map((/** @type {any} */ metric) => {
@@ -136,16 +189,16 @@ function metrics(data, turns, whole) {
     const [name, unit] = /** @type {any} */ (METRICS)[metric.name] || own;
     // A latency of several turns is heard at the turn that is nearest to it.
     const turn = /_agent_latency$/.test(metric.name) ? nearest(metric.value * 1000) : null;
-    const [from, to] = turn ? [turn.latency_from_sample / PER_MS, turn.from_sample / PER_MS] : [0, whole];
+    const spans = counts[metric.name] || (turn ? [{ from: turn.latency_from_sample / PER_MS, to: turn.from_sample / PER_MS }] : metric.value === 0 && !unit ? [] : [{ from: 0, to: whole }]);
     const value = unit === "s" ? ms(metric.value * 1000) : unit === "ms" ? ms(metric.value) : metric.value.toLocaleString("en") + (unit ? " " + unit : "");
-    return { group: "Whole call", name, value, from, to, kind: metric.name };
+    return { group: "Whole call", name, value, spans: spans.map(({ from, to }) => ({ from, to })), kind: metric.name };
   });
 }
 
 /**
- * Buttons of the figures by group; a click lights the stretch up and plays it.
+ * Buttons of the figures by group; a click lights their stretches up and plays one.
  * @param {Figure[]} figures
- * @param {(figure: Figure) => void} play
+ * @param {((figure: Figure) => void) | null} play null where there is nothing to hear
  */
 export function figureList(figures, play) {
   const groups = new Map();
@@ -161,10 +214,12 @@ export function figureList(figures, play) {
 
 /**
  * @param {Figure} figure
- * @param {(figure: Figure) => void} play
+ * @param {((figure: Figure) => void) | null} play
  */
-export function figureButton(figure, play) {
-  const data = { from: figure.from, to: figure.to, kind: figure.kind || "" };
-  return el("button", { type: "button", class: "figure", data, title: figure.title, onclick: () => play(figure) },
-    el("span", { class: "name" }, figure.name), " ", el("b", {}, figure.value));
+function figureButton(figure, play) {
+  const shown = [el("span", { class: "name" }, figure.name), " ", el("b", {}, figure.value)];
+  const [first] = figure.spans;
+  if (!first || !play) return el("span", { class: "number", title: figure.title, data: { kind: figure.kind || "" } }, shown);
+  const data = { from: first.from, to: first.to, kind: figure.kind || "", lit: figure.spans.map(({ from, to }) => from + "-" + to).join(",") };
+  return el("button", { type: "button", class: "figure", data, title: figure.title || undefined, onclick: () => play(figure) }, shown);
 }

@@ -1,6 +1,7 @@
-import { el, words, chip, clock, ms, table, section } from "./dom.js";
+import { el, words, clock, ms, table, section } from "./dom.js";
 import { ask, get, maybe, outline } from "./api.js";
 import { Lanes } from "./lanes.js";
+import { chip, wordOf } from "./told.js";
 
 /**
  * One call of the two: its lanes, and its sound when it is asked for.
@@ -31,7 +32,7 @@ export async function pairPage(page) {
   const audio = /** @type {HTMLAudioElement} */ (el("audio", {}));
   /** @type {string[]} */
   const urls = ["", ""];
-  const time = el("output", { class: "time", "aria-label": "Position" }, clock(0));
+  const time = el("span", { class: "time", role: "timer", "aria-label": "Position" }, clock(0));
   const note = el("span", { class: "note", role: "status" });
   const place = (/** @type {number} */ to) => {
     at = Math.max(0, Math.min(longest, to));
@@ -69,7 +70,7 @@ export async function pairPage(page) {
     heard = n;
     if (was) void start();
   } }), one.label));
-  const head = (/** @type {any} */ one) => el("p", { class: "chips" }, el("b", {}, one.label), " ", el("a", { href: "/results/" + one.id }, "call " + one.id), " ", one.caller ? words(one.caller, 60) : "", " ", chip(one.result.verdict ? one.result.verdict.word : one.result.status), " ",
+  const head = (/** @type {any} */ one) => el("p", { class: "chips" }, el("b", {}, one.label), " ", el("a", { href: "/results/" + one.id }, "call " + one.id), " ", one.caller ? words(one.caller, 60) : "", " ", chip(wordOf(one.result)), " ",
     words(one.result.verdict && one.result.verdict.reason || "", 160));
   page.key = (event) => {
     if (event.key === " ") { play.click(); return true; }

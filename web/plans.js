@@ -3,6 +3,19 @@ import { ask, post } from "./api.js";
 import { form, sure } from "./forms.js";
 
 /**
+ * When a schedule runs, by this clock where it runs each day.
+ * @param {string} cron in UTC
+ */
+function atWords(cron) {
+  const [, minute, hour] = /^(\d+) (\d+) \* \* \*$/.exec(cron) || [];
+  if (hour === undefined) return cron + " (cron, UTC)";
+  const at = new Date();
+  at.setUTCHours(Number(hour), Number(minute), 0, 0);
+  return "every day at " + at.toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZoneName: "short" });
+}
+
+
+/**
  * A field that takes the YAML of a suite.
  * @param {() => string} agent
  * @param {import("./app.js").Page} page
@@ -45,7 +58,7 @@ export function scheduling(id, list, done, page) {
     await post("/v1/create-schedule", { simulation_id: id, schedule: { frequency: "daily", time: at.toISOString().slice(11, 16) } });
     await done();
   };
-  return el("div", {}, list.length ? table("Schedules", ["When (cron, UTC)", "On", "Made", ""], list.map((one) => [one.cron_expression, one.enabled ? "yes" : "no", when(one.created_at),
+  return el("div", {}, list.length ? table("Schedules", ["When", "On", "Made", ""], list.map((one) => [atWords(one.cron_expression), one.enabled ? "yes" : "no", when(one.created_at),
     sure("Delete", () => ask("DELETE", "/v1/delete-schedule/" + one.id).then(done), page)])) : el("p", { class: "empty" }, "It runs only when it is started."),
   form("Run every night", make, el("div", { class: "field" }, el("label", { for: "f-time" }, "At (local time)"), time)));
 }

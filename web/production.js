@@ -1,5 +1,6 @@
-import { el, words, chip, clock, when, span, table, facts, section } from "./dom.js";
+import { el, words, clock, when, span, table, facts, section } from "./dom.js";
 import { get } from "./api.js";
+import { chip } from "./told.js";
 
 /** @param {any[]} calls */
 export function productionTable(calls) {

@@ -1,4 +1,5 @@
-import { el, words, chip, clock, span, section, facts } from "./dom.js";
+import { el, words, clock, span, section, facts } from "./dom.js";
+import { chip, wordOf } from "./told.js";
 import { ask, maybe } from "./api.js";
 
 /** The three questions: key, words, judged member, and how the other members of it are named. */
@@ -110,7 +111,7 @@ export async function questions(result, next, page) {
   };
   const said = el("ol", { class: "transcript", role: "list" }, entries.map((/** @type {any} */ entry) => el("li", { class: entry.speaker === "AGENT" ? "agent" : "dh" }, el("button", { type: "button", class: "at", onclick: () => void playAt(entry.start_offset_ms + 1000) }, clock(entry.start_offset_ms)),
     el("span", { class: "who" }, entry.speaker === "AGENT" ? "Agent" : "Digital Human"), words(entry.utterance || "(words not understood)"))));
-  return el("div", {}, el("p", { class: "chips" }, el("a", { href: "/results/" + result.id }, "Call " + result.id), chip(result.verdict ? result.verdict.word : result.outcome), span(result.duration_ms), words(evaluation.call_summary || (result.verdict && result.verdict.reason) || "", 300)),
+  return el("div", {}, el("p", { class: "chips" }, el("a", { href: "/results/" + result.id }, "Call " + result.id), chip(wordOf(result)), span(result.duration_ms), words(evaluation.call_summary || (result.verdict && result.verdict.reason) || "", 300)),
     el("div", { class: "columns" }, el("div", {}, section("What was said", audio, entries.length ? said : el("p", { class: "empty" }, "Nothing was said.")),
       moments.length ? section("Moments to check", el("ol", { class: "moments", start: 4 }, moments.map(([ms, text]) => el("li", {}, el("button", { type: "button", onclick: () => void playAt(ms) }, clock(ms) + " " + text))))) : ""), section("Questions", form)));
 }

@@ -1,5 +1,6 @@
 import { el, words, section, table, facts } from "./dom.js";
 import { get } from "./api.js";
+import { countsOf, tally } from "./told.js";
 import { QUESTIONS, questions } from "./questions.js";
 
 /**
@@ -25,8 +26,8 @@ export async function reviewPage(page) {
   page.title("Review");
   if (!run) {
     const { simulation_runs: runs } = await get("/v1/simulation-runs?status=COMPLETED&limit=50");
-    return page.show(el("h1", {}, "Review"), runs.length ? table("Runs that can be reviewed", ["Run", "Agent", "Scenario", "Calls", "Passed", "Failed"], runs.map((/** @type {any} */ one) => [
-      el("a", { href: "/review?run=" + one.id }, String(one.id)), words(one.agent_name ?? one.agent_id, 60), words(one.simulation_name ?? one.simulation_id, 60), one.total_tests, one.tests_passed, one.tests_failed])) : el("p", { class: "empty" }, "No run is over yet."));
+    return page.show(el("h1", {}, "Review"), runs.length ? table("Runs that can be reviewed", ["Run", "Agent", "Scenario", "Calls", "Results"], runs.map((/** @type {any} */ one) => [
+      el("a", { href: "/review?run=" + one.id }, String(one.id)), words(one.agent_name ?? one.agent_id, 60), words(one.simulation_name ?? one.simulation_id, 60), one.total_tests, tally(countsOf(one))])) : el("p", { class: "empty" }, "No run is over yet."));
   }
   const whole = await get("/v1/retrieve-simulation-results/" + run);
   const results = whole.simulation_results.filter((/** @type {any} */ one) => (one.evaluations || []).length);

@@ -1,8 +1,13 @@
-import { el, words, chip, ms, asMs, isPressed, span, swap, when, table, section, facts } from "./dom.js";
+import { el, words, ms, asMs, isPressed, once, Rows, span, table, when, section, facts } from "./dom.js";
 import { ask, follow, post, save } from "./api.js";
+import { chip, codeWords, countsIn, groupOf, ownerWords, runWord, tally, waitWords, wordOf } from "./told.js";
 
 /** Least time between two drawings of a run that goes on, in milliseconds. */
 const DRAW_MS = 200;
+/** Most answers that are drawn as dots; more of them are a histogram. */
+const MOST_DOTS = 400;
+/** Bars of a histogram. */
+const BARS = 40;
 
 /**
  * One run: its results, its latencies, its verdicts by caller. It moves while the run goes on.
@@ -17,7 +22,16 @@ export async function runPage(id, page) {
   const results = new Map();
   /** @type {any} */
   let run = null;
-  const parts = { head: el("div"), dots: el("div"), callers: el("div"), list: el("div") };
+  /** Results that are shown: those of this word, and those whose answers came in this time. */
+  let word = "";
+  /** @type {[number, number] | null} */
+  let range = null;
+  const part = () => /** @type {HTMLElement} */ (el("div"));
+  const parts = { head: part(), counts: part(), dots: part(), callers: part(), list: part() };
+  const rows = new Rows("Results", ["Result", "Caller", "Verdict", "Reason", "Who has to act", "Mean latency", "By agent", "By caller", "Pacing", "Length"]);
+  const empty = el("p", { class: "empty" });
+  const shown = el("p", { class: "downloads" });
+  parts.list.append(section("Results", shown, rows.node, empty));
   let drawing = 0;
   const draw = () => {
     drawing = 0;
@@ -25,16 +39,22 @@ export async function runPage(id, page) {
     // What is being clicked is not taken away.
     if (isPressed()) { drawing = window.setTimeout(draw, DRAW_MS); return; }
     const list = [...results.values()].sort((one, other) => one.id - other.id);
-    swap(parts.head, head(run, page));
-    swap(parts.dots, section("Latency of the agent", dots(list, page)));
-    swap(parts.callers, section("By caller", byCaller(list)));
-    swap(parts.list, section("Results", resultTable(list)));
+    once(parts.head, run, () => head(run, page));
+    once(parts.counts, [countsIn(list), word, reasons(list)], () => counters(list, word, (chosen) => { word = chosen; draw(); }));
+    once(parts.dots, [run.p50_agent_latency, run.p95_agent_latency, list.map((one) => [one.id, one.latency])], () => section("Latency of the agent", latencies(list, run, (from, to) => { range = [from, to]; draw(); parts.list.scrollIntoView({ block: "start" }); })));
+    once(parts.callers, list.map((one) => [one.digital_human_name, groupOf(one), one.latency]), () => section("By caller", byCaller(list)));
+    const wanted = list.filter((one) => (!word || groupOf(one) === word) && (!range || (one.latency || []).some((/** @type {number} */ at) => range && at * 1000 >= range[0] && at * 1000 < range[1])));
+    rows.show(wanted, resultCells);
+    empty.textContent = wanted.length ? "" : list.length ? "No result is like this." : "This run has no results.";
+    const filter = [word, range && "an answer of " + Math.round(range[0]) + " to " + ms(range[1])].filter(Boolean).join(", ");
+    shown.hidden = !filter;
+    once(shown, filter, () => filter ? el("span", {}, "Only: " + filter + " ", el("button", { type: "button", onclick: () => { word = ""; range = null; draw(); } }, "Show all")) : "");
   };
-  page.show(parts.head, parts.list, parts.dots, parts.callers);
+  page.show(parts.head, parts.counts, parts.list, parts.dots, parts.callers);
   const take = (/** @type {string} */ event, /** @type {any} */ data) => {
     if (event === "run") run = data;
     if (event === "result") results.set(data.id, data);
-    if (event === "run" && !drawing) drawing = results.size ? window.setTimeout(draw, parts.list.childElementCount ? DRAW_MS : 0) : window.setTimeout(draw, 0);
+    if (event === "run" && !drawing) drawing = window.setTimeout(draw, results.size && parts.head.childElementCount ? DRAW_MS : 0);
   };
   const over = follow("/v1/simulation-run/" + id + "/events", take, stop.signal, (connected) => page.connected(connected));
   over.then(() => { if (!stop.signal.aborted) draw(); }, (error) => { if (run) page.refused(error); else page.failed(error); });
@@ -46,38 +66,60 @@ export async function runPage(id, page) {
  */
 function head(run, page) {
   const refuse = (/** @type {Error} */ error) => page.refused(error);
-  const button = (/** @type {string} */ text, /** @type {() => Promise<any>} */ act) => el("button", { type: "button", onclick: () => act().catch(refuse) }, text);
+  const button = (/** @type {string} */ text, /** @type {() => Promise<any>} */ act, more = "") => el("button", { type: "button", class: more, onclick: () => act().catch(refuse) }, text);
   const again = () => post("/v1/queue-simulation-run", { simulation_id: String(run.simulation_id), seed: run.seed }).then((made) => page.go("/runs/" + made.simulation_run_id));
   const cancel = () => ask("POST", "/v1/simulation-run/" + run.id + "/cancel?hangup=true");
   const keep = (/** @type {string} */ format, /** @type {string} */ end) => button(format === "junit" ? "JUnit" : format.toUpperCase(), () => save("/v1/simulation-run/" + run.id + "/export?format=" + format, "run-" + run.id + end));
-  return el("div", {}, el("h1", {}, "Run " + run.id), el("p", { class: "chips" }, chip(run.outcome || run.status),
+  return el("div", {}, el("h1", {}, "Run " + run.id), el("p", { class: "chips" }, chip(runWord(run)),
     " ", el("a", { href: "/agents/" + run.agent_id }, words(run.agent_name ?? "agent " + run.agent_id, 80)), " ", el("a", { href: "/simulations/" + run.simulation_id }, words(run.simulation_name ?? "simulation " + run.simulation_id, 80))),
-  facts(["Passed", String(run.tests_passed)], ["Failed", String(run.tests_failed)], ["Cancelled", String(run.tests_cancelled)], ["Not evaluated", String(run.tests_not_evaluated)],
-    ["Completed", run.tests_completed + " of " + run.total_tests], ["Latency, median", asMs(run.p50_agent_latency)], ["Latency, 95th percentile", asMs(run.p95_agent_latency)],
-    ["Started", when(run.started_at)], ["Took", span(run.duration_ms)], ["By", run.created_by && words(run.created_by, 60)], ["Seed", run.seed], ["Summary", run.summary && words(run.summary)]),
-  el("p", { class: "downloads" }, button("Run again with this seed", again), run.status === "RUNNING" ? button("Cancel", cancel) : null,
+  facts(["Completed", run.tests_completed + " of " + run.total_tests], ["Latency, median", asMs(run.p50_agent_latency)], ["Latency, 95th percentile", asMs(run.p95_agent_latency)],
+    ["Started", when(run.started_at)], ["Took", span(run.duration_ms)], ["By", run.created_by && words(run.created_by, 60)], ["Seed", run.seed], ["Tags", (run.tags || []).length ? words(run.tags.join(", ")) : null], ["Summary", run.summary && words(run.summary)]),
+  el("p", { class: "downloads" }, button("Run again with this seed", again, "needs-write"), run.status === "RUNNING" ? button("Cancel", cancel, "needs-write") : null,
     " Export: ", keep("csv", ".csv"), keep("json", ".json"), keep("junit", ".xml")));
 }
 
-/** @param {any[]} list */
-function resultTable(list) {
-  if (!list.length) return el("p", { class: "empty" }, "This run has no results.");
-  const mean = (/** @type {number[] | null} */ all) => all && all.length ? asMs(all.reduce((sum, one) => sum + one, 0) / all.length) : "";
-  return table("Results", ["Result", "Caller", "Outcome", "Reason", "Owner", "Mean latency", "By agent", "By caller", "Pacing", "Length"], list.map((one) => [
-    el("a", { href: "/results/" + one.id }, String(one.id)), el("span", {}, words(one.digital_human_name ?? "deleted", 60), one.repetition > 1 ? " " + one.repetition : ""),
-    el("span", {}, chip(one.verdict || one.outcome || one.status), one.human_edited ? " reviewed" : ""), words([one.error_code, one.reason].filter(Boolean).join(": "), 120), one.error_owner || "",
-    mean(one.latency), one.agent_interruption_count ?? "", one.customer_interruption_count ?? "", one.trusted === null ? "" : one.trusted ? "trusted" : "not trusted", span(one.duration_ms)]));
+/**
+ * Why results were not judged, each reason once.
+ * @param {any[]} list
+ */
+function reasons(list) {
+  return [...new Set(list.filter((one) => groupOf(one) === "not judged").map((one) => one.reason || (one.error_code && codeWords(one.error_code)[0])).filter(Boolean))].slice(0, 3);
 }
 
 /**
- * Each answer of the agent as a dot; a click leads to it.
+ * The counters of a run; a click shows exactly the results that one counts.
  * @param {any[]} list
- * @param {import("./app.js").Page} page
+ * @param {string} word
+ * @param {(word: string) => void} choose
  */
-function dots(list, page) {
+function counters(list, word, choose) {
+  const why = reasons(list);
+  return el("div", {}, el("p", { class: "counters", role: "group", "aria-label": "Results by their verdict" }, Object.entries(countsIn(list)).map(([one, count]) => el("button", { type: "button", class: "count", "aria-pressed": String(word === one), data: { word: one, count }, onclick: () => choose(word === one ? "" : one) }, chip(one, count + " ")))),
+    why.length ? el("p", { class: "note" }, words("Not judged: " + why.join("; "), 400)) : null);
+}
+
+/** @param {any} one */
+function resultCells(one) {
+  const mean = (/** @type {number[] | null} */ all) => all && all.length ? asMs(all.reduce((sum, at) => sum + at, 0) / all.length) : "";
+  const waits = !one.verdict && (one.queue_reason || one.queue_reason_text);
+  const about = waits ? waitWords(one) : [one.error_code && codeWords(one.error_code)[0], one.reason].filter(Boolean).join(": ");
+  return [el("a", { href: "/results/" + one.id }, String(one.id)), el("span", {}, words(one.digital_human_name ?? "deleted", 60), one.repetition > 1 ? " " + one.repetition : ""),
+    el("span", {}, chip(wordOf(one)), one.human_edited ? " reviewed" : ""), words(about, 120), ownerWords(one.error_owner),
+    mean(one.latency), one.agent_interruption_count ?? "", one.customer_interruption_count ?? "", one.trusted === null ? "" : one.trusted ? "trusted" : "not trusted", span(one.duration_ms)];
+}
+
+/**
+ * The answers of the agent by their latency: each as a dot that leads to it, or many as bars that show their results.
+ * @param {any[]} list
+ * @param {any} run
+ * @param {(from: number, to: number) => void} choose
+ */
+function latencies(list, run, choose) {
   const all = list.flatMap((one) => (one.latency || []).map((/** @type {number} */ seconds, /** @type {number} */ turn) => ({ one, turn, at: seconds * 1000 })));
   if (!all.length) return el("p", { class: "empty" }, "No answer was measured yet.");
-  const most = Math.max(1000, ...all.map((dot) => dot.at)) * 1.05;
+  const sorted = all.map((dot) => dot.at).sort((a, b) => a - b);
+  const rank = (/** @type {number} */ share) => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
+  const most = Math.max(1000, sorted[sorted.length - 1]) * 1.05;
   const NS = "http://www.w3.org/2000/svg";
   const draw = (/** @type {string} */ name, /** @type {Record<string, any>} */ set, /** @type {string} */ text = "") => {
     const node = document.createElementNS(NS, name);
@@ -86,22 +128,53 @@ function dots(list, page) {
     return node;
   };
   const [width, height] = [800, 130];
-  const svg = draw("svg", { viewBox: "0 0 " + width + " " + (height + 20), class: "dots", role: "group", "aria-label": all.length + " answers by their latency" });
+  const svg = draw("svg", { viewBox: "0 -28 " + width + " " + (height + 48), class: "dots", role: "group", "aria-label": all.length + " answers by their latency" });
   const step = most > 8000 ? 2000 : most > 3000 ? 1000 : 250;
   for (let at = 0; at <= most; at += step) {
     svg.append(draw("line", { x1: (at / most) * width, x2: (at / most) * width, y1: 0, y2: height, class: "grid" }), draw("text", { x: (at / most) * width, y: height + 14, "text-anchor": at === 0 ? "start" : at > most * 0.95 ? "end" : "middle" }, at + " ms"));
   }
-  const stacks = new Map();
-  for (const { one, turn, at } of all) {
-    const column = Math.round((at / most) * (width / 7));
-    const up = stacks.get(column) || 0;
-    stacks.set(column, up + 1);
-    const y = height - 6 - ((up * 7) % (height - 12));
-    const link = draw("a", { href: "/results/" + one.id + "#turn=" + turn, "aria-label": ms(at) + ", result " + one.id + ", turn " + (turn + 1) });
-    link.append(draw("circle", { cx: Math.min(width - 4, Math.max(4, (at / most) * width)), cy: y, r: 3.5 }));
-    svg.append(link);
+  if (all.length > MOST_DOTS) bars(all, most, choose, draw, svg);
+  else {
+    const stacks = new Map();
+    for (const { one, turn, at } of all) {
+      const column = Math.round((at / most) * (width / 7));
+      const up = stacks.get(column) || 0;
+      stacks.set(column, up + 1);
+      const y = height - 6 - ((up * 7) % (height - 12));
+      const link = draw("a", { href: "/results/" + one.id + "#turn=" + turn, "aria-label": ms(at) + ", result " + one.id + ", turn " + (turn + 1) });
+      link.append(draw("circle", { cx: Math.min(width - 4, Math.max(4, (at / most) * width)), cy: y, r: 3.5 }));
+      svg.append(link);
+    }
+  }
+  for (const [name, seconds, share] of /** @type {[string, number | null, number][]} */ ([["median", run.p50_agent_latency, 0.5], ["95 %", run.p95_agent_latency, 0.95]])) {
+    const at = seconds === null || seconds === undefined ? rank(share) : seconds * 1000;
+    const x = (at / most) * width;
+    svg.append(draw("line", { x1: x, x2: x, y1: 0, y2: height, class: "rank" }), draw("text", { x, y: share < 0.9 ? -3 : -16, "text-anchor": x > width * 0.9 ? "end" : "middle" }, name + " " + ms(at)));
   }
   return el("div", { class: "scroll", tabIndex: 0, role: "group", "aria-label": "Latencies" }, svg);
+}
+
+/**
+ * @param {any[]} all
+ * @param {number} most
+ * @param {(from: number, to: number) => void} choose
+ * @param {(name: string, set: Record<string, any>, text?: string) => Element} draw
+ * @param {Element} svg
+ */
+function bars(all, most, choose, draw, svg) {
+  const wide = most / BARS;
+  const counts = Array.from({ length: BARS }, (_, n) => all.filter((dot) => Math.min(BARS - 1, Math.floor(dot.at / wide)) === n).length);
+  const top = Math.max(...counts);
+  counts.forEach((count, n) => {
+    if (!count) return;
+    const [from, to] = [n * wide, (n + 1) * wide];
+    const high = Math.max(2, (count / top) * 118);
+    const bar = draw("g", { class: "bar", role: "button", tabindex: 0, "data-count": count, "aria-label": count + " answers of " + Math.round(from) + " to " + ms(to) + ": show their results" });
+    bar.append(draw("rect", { x: (n / BARS) * 800 + 1, y: 130 - high, width: 800 / BARS - 2, height: high }));
+    bar.addEventListener("click", () => choose(from, to));
+    bar.addEventListener("keydown", (event) => { if (["Enter", " "].includes(/** @type {KeyboardEvent} */ (event).key)) { event.preventDefault(); choose(from, to); } });
+    svg.append(bar);
+  });
 }
 
 /** @param {any[]} list */
@@ -109,12 +182,8 @@ function byCaller(list) {
   const callers = new Map();
   for (const one of list) {
     const name = one.digital_human_name ?? "deleted";
-    const counts = callers.get(name) || { passed: 0, failed: 0, other: 0, latency: [] };
-    const told = one.verdict || one.outcome;
-    counts[told === "passed" || told === "failed" ? told : "other"] += 1;
-    counts.latency.push(...(one.latency || []));
-    callers.set(name, counts);
+    callers.set(name, [...(callers.get(name) || []), one]);
   }
-  const median = (/** @type {number[]} */ all) => all.length ? asMs([...all].sort((a, b) => a - b)[Math.floor((all.length - 1) / 2)]) : "";
-  return table("Outcomes by caller", ["Caller", "Passed", "Failed", "Other", "Median latency"], [...callers].map(([name, counts]) => [words(name, 60), counts.passed, counts.failed, counts.other, median(counts.latency)]));
+  const median = (/** @type {any[]} */ all) => { const list = all.flatMap((one) => one.latency || []).sort((a, b) => a - b); return list.length ? asMs(list[Math.floor((list.length - 1) / 2)]) : ""; };
+  return table("Verdicts by caller", ["Caller", "Results", "Median latency"], [...callers].map(([name, all]) => [words(name, 60), tally(countsIn(all)), median(all)]));
 }

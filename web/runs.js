@@ -1,10 +1,12 @@
-import { el, words, chip, asMs, isPressed, span, swap, when, table } from "./dom.js";
+import { el, words, asMs, isPressed, Rows, span, when } from "./dom.js";
 import { get } from "./api.js";
 import { callSample } from "./start.js";
+import { chip, countsOf, runWord, tally } from "./told.js";
 
-/** Time between two looks at a list in which something goes on, in milliseconds. */
+/** Time between two looks at a list in which something goes on, and at one that rests, in milliseconds. */
 const LOOK_MS = 2000;
-const FIELDS = ["agent_id", "simulation_id", "status", "tag", "since"];
+const REST_MS = 6000;
+const FIELDS = ["agent_id", "simulation_id", "status", "outcome", "q", "tag", "since"];
 
 /**
  * The list of runs, filtered by what stands in the address.
@@ -14,16 +16,20 @@ export async function runsPage(page) {
   const query = new URLSearchParams(location.search);
   const wanted = new URLSearchParams();
   FIELDS.forEach((name) => { if (query.get(name)) wanted.set(name, query.get(name) || ""); });
-  if (wanted.get("since") && /^\d{4}-\d\d-\d\d$/.test(wanted.get("since") || "")) wanted.set("since", wanted.get("since") + "T00:00:00Z");
+  // A day begins where this clock says so.
+  if (/^\d{4}-\d\d-\d\d$/.test(wanted.get("since") || "")) wanted.set("since", new Date(wanted.get("since") + "T00:00:00").toISOString().replace(/\.\d+Z/, "Z"));
   const path = "/v1/simulation-runs?" + wanted;
   page.title("Runs");
   const [first, agents] = await Promise.all([get(path), get("/v1/all-agents").catch(() => [])]);
   if (!first.simulation_runs.length && ![...wanted].length) return page.show(welcome(page));
-  const list = el("div");
+  const rows = runRows();
+  const empty = el("p", { class: "empty" });
   const more = el("button", { type: "button" }, "Older runs");
   let [runs, cursor] = [first.simulation_runs, first.next_cursor];
   const fill = () => {
-    swap(list, runs.length ? runTable(runs) : el("p", { class: "empty" }, "No run is like this."));
+    rows.show(runs, runCells);
+    rows.node.hidden = !runs.length;
+    empty.textContent = runs.length ? "" : "No run is like this.";
     more.hidden = cursor === null;
   };
   more.onclick = async () => {
@@ -38,14 +44,15 @@ export async function runsPage(page) {
     more.disabled = false;
   };
   fill();
-  page.show(el("h1", {}, "Runs"), filters(query, agentList(agents), page), list, more, sampleButton(page));
+  page.show(el("h1", {}, "Runs"), filters(query, agentList(agents), page), rows.node, empty, more, sampleButton(page));
   const look = async () => {
     if (page.isGone()) return;
+    const isMoving = runs.some((/** @type {any} */ run) => run.status !== "COMPLETED");
     let isRevoked = false;
-    const fresh = await get(path).catch((error) => {
-      page.connected(error.status !== 0);
+    // A list that rests is asked for its newest run alone, and one that nobody looks at not at all.
+    const fresh = document.hidden ? null : await get(isMoving ? path : path + "&limit=1").catch((error) => {
       isRevoked = error.status === 401;
-      if (isRevoked) page.refused(error);
+      page.refused(error);
       return null;
     });
     if (isRevoked) return;
@@ -55,7 +62,7 @@ export async function runsPage(page) {
       runs = fresh.simulation_runs.concat(runs.filter((/** @type {any} */ run) => !ids.has(run.id)));
       if (!isPressed()) fill();
     }
-    setTimeout(look, LOOK_MS);
+    setTimeout(look, runs.some((/** @type {any} */ run) => run.status !== "COMPLETED") ? LOOK_MS : REST_MS);
   };
   setTimeout(look, LOOK_MS);
 }
@@ -65,12 +72,21 @@ export function agentList(answer) {
   return Array.isArray(answer) ? answer : answer.agents || [];
 }
 
+function runRows() {
+  return new Rows("Runs", ["Run", "Agent", "Simulation", "Status", "Results", "p50", "p95", "Tags", "Started", "Took", "By"]);
+}
+
+/** @param {any} run */
+function runCells(run) {
+  return [el("a", { href: "/runs/" + run.id }, String(run.id)), words(run.agent_name ?? run.agent_id, 60), words(run.simulation_name ?? run.simulation_id, 60),
+    chip(runWord(run)), tally(countsOf(run)), asMs(run.p50_agent_latency), asMs(run.p95_agent_latency), words((run.tags || []).join(", "), 60), when(run.started_at), span(run.duration_ms), words(run.created_by ?? "", 40)];
+}
+
 /** @param {any[]} runs */
 export function runTable(runs) {
-  return table("Runs", ["Run", "Agent", "Simulation", "Status", "Passed", "Failed", "Other", "p50", "p95", "Started", "Took", "By"], runs.map((run) => [
-    el("a", { href: "/runs/" + run.id }, String(run.id)), words(run.agent_name ?? run.agent_id, 60), words(run.simulation_name ?? run.simulation_id, 60),
-    chip(run.outcome || run.status), run.tests_passed, run.tests_failed, run.total_tests - run.tests_passed - run.tests_failed,
-    asMs(run.p50_agent_latency), asMs(run.p95_agent_latency), when(run.started_at), span(run.duration_ms), words(run.created_by ?? "", 40)]));
+  const rows = runRows();
+  rows.show(runs, runCells);
+  return rows.node;
 }
 
 /**
@@ -82,8 +98,10 @@ function filters(query, agents, page) {
   const choice = (/** @type {string} */ name, /** @type {string} */ label, /** @type {[string, string][]} */ options) => el("label", {}, label,
     el("select", { name }, options.map(([value, text]) => el("option", { value, selected: value === (query.get(name) || "") }, text))));
   const form = el("form", { class: "filters", role: "search" },
+    el("label", {}, "Search", el("input", { name: "q", type: "search", placeholder: "name, number, tag", value: query.get("q") || "" })),
     choice("agent_id", "Agent", [["", "all"], ...agents.slice(0, 500).map((agent) => /** @type {[string, string]} */ ([String(agent.id ?? agent.agent_id), String(agent.name).slice(0, 60)]))]),
     choice("status", "Status", [["", "all"], ["RUNNING", "running"], ["COMPLETED", "completed"]]),
+    choice("outcome", "Verdict", [["", "all"], ["failed", "failed"], ["warning", "warning"], ["passed", "passed"]]),
     el("label", {}, "Tag", el("input", { name: "tag", value: query.get("tag") || "" })),
     el("label", {}, "Since", el("input", { name: "since", type: "date", value: (query.get("since") || "").slice(0, 10) })),
     el("button", { type: "submit" }, "Filter"));
@@ -104,14 +122,14 @@ function sampleButton(page) {
     await callSample(page).catch(page.refused);
     button.disabled = false;
   };
-  return el("p", {}, button);
+  return el("p", { class: "needs-write" }, button);
 }
 
 /** @param {import("./app.js").Page} page */
 function welcome(page) {
   return el("div", { class: "welcome" }, el("h1", {}, "No call was made yet"),
     el("p", {}, "A simulated caller, a Digital Human, calls a voice agent, and the call is measured: how fast the agent answers, who interrupts whom, what was said."),
-    el("p", {}, "There is a sample agent on this machine, an appointment desk. One click calls it, and shows the call as it goes on."),
+    el("p", { class: "needs-write" }, "There is a sample agent on this machine, an appointment desk. One click calls it, and shows the call as it goes on."),
     sampleButton(page),
-    el("p", {}, "For an agent of your own: ", el("a", { href: "/call" }, "call an address"), ", or use the ", el("a", { href: "/docs" }, "API"), "."));
+    el("p", {}, el("span", { class: "needs-write" }, "For an agent of your own: ", el("a", { href: "/call" }, "call an address"), ". "), "All of it is also in the ", el("a", { href: "/docs" }, "API"), "."));
 }

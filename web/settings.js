@@ -1,4 +1,5 @@
-import { el, words, chip, when, section, table } from "./dom.js";
+import { el, words, when, section, table } from "./dom.js";
+import { chip } from "./told.js";
 import { ask, get, maybe, post } from "./api.js";
 import { form, schemas, sure } from "./forms.js";
 

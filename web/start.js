@@ -4,28 +4,50 @@ import { get, post } from "./api.js";
 /** What the Digital Human of the one-click call wants. */
 export const SAMPLE = "Hello, I would like to book an appointment for my knee. Tuesday is good for me. Yes, that is right.";
 
+/** Most characters of a name that comes from an intent. */
+const NAME_CHARS = 48;
+
 /**
- * Starts the sample agent, and calls it.
+ * A name of the first words of an intent.
+ * @param {string} intent
+ */
+function nameOf(intent) {
+  const text = intent.trim().replace(/\s+/g, " ");
+  if (text.length <= NAME_CHARS) return text;
+  const cut = text.slice(0, NAME_CHARS);
+  return cut.slice(0, cut.lastIndexOf(" ") > 10 ? cut.lastIndexOf(" ") : NAME_CHARS) + "\u2026";
+}
+
+/**
+ * Starts the sample agent, and calls it. It is one agent, however often it is started.
  * @param {import("./app.js").Page} page
  */
 export async function callSample(page) {
   page.notice("Starting the sample agent.");
-  const { sip_uri } = await post("/v1/sample-agent");
-  await call(page, sip_uri, { name: "Sam", intent: SAMPLE, language: "en", gender: "male", custom_voice_id: "kokoro:am_michael" }, "Sample agent");
+  const { sip_uri, agent_id } = await post("/v1/sample-agent");
+  const agent = agent_id ?? await agentAt(sip_uri, "Sample agent");
+  await call(page, agent, { name: "Sam", intent: SAMPLE, language: "en", gender: "male", custom_voice_id: "kokoro:am_michael" });
 }
 
 /**
- * Calls an address: an agent, a simulation and a Digital Human are made for it, then a run.
- * @param {import("./app.js").Page} page
+ * The agent with this address; one is made where there is none.
  * @param {string} address
- * @param {any} human
  * @param {string} name
  */
-async function call(page, address, human, name) {
+async function agentAt(address, name) {
   const agents = await get("/v1/all-agents");
-  const known = agents.find((/** @type {any} */ agent) => agent.name === name && agent.sip_uri === address);
-  const agent_id = known ? known.id : (await post("/v1/add-agent", { name, type: "INBOUND", connection_type: "SIP", sip_uri: address })).agent_id;
-  const { simulation_id } = await post("/v1/create-simulation", { agent_id: String(agent_id), name: "Called from the page" });
+  const known = agents.find((/** @type {any} */ agent) => agent.sip_uri === address);
+  return known ? known.id : (await post("/v1/add-agent", { name, type: "INBOUND", connection_type: "SIP", sip_uri: address })).agent_id;
+}
+
+/**
+ * Calls an agent: a simulation and a Digital Human are made for it, then a run. They are named by what the caller wants.
+ * @param {import("./app.js").Page} page
+ * @param {number} agent
+ * @param {any} human
+ */
+async function call(page, agent, human) {
+  const { simulation_id } = await post("/v1/create-simulation", { agent_id: String(agent), name: nameOf(human.intent) });
   await post("/v1/create-digital-human", { digital_human: human, simulation_ids: [simulation_id] });
   const run = await post("/v1/queue-simulation-run", { simulation_id: String(simulation_id) });
   page.notice("");
@@ -58,6 +80,7 @@ export function levers(of) {
  */
 export async function startPage(page) {
   page.title("Call an agent");
+  if (document.body.dataset.scope === "read") return page.show(el("h1", {}, "Call an agent"), el("p", { class: "empty" }, "The key of this page may only read. A key of scope write may call."));
   const of = await get("/v1/behaviour-levels");
   const choices = levers(of);
   const selects = choices.map(([name, label, levels, normal]) => {
@@ -91,9 +114,10 @@ export async function startPage(page) {
     event.preventDefault();
     send.disabled = true;
     /** @type {Record<string, any>} */
-    const human = { name: "Caller of the page", intent: intent.value, language: "en", background_noise_volume: Number(volume.value) };
+    const human = { name: nameOf(intent.value), intent: intent.value, language: "en", background_noise_volume: Number(volume.value) };
     for (const [name] of choices) human[name] = /** @type {HTMLSelectElement} */ (form.elements.namedItem(name)).value;
-    await call(page, address.value.trim(), human, "Called from the page").catch(page.refused);
+    const to = address.value.trim();
+    await agentAt(to, to.replace(/^sips?:/, "").slice(0, 80)).then((agent) => call(page, agent, human)).catch(page.refused);
     send.disabled = false;
   };
   page.show(el("h1", {}, "Call an agent"), form, facts(["The caller gives way after", of.yield_after_ms + " ms of the agent's speech"],

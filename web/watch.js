@@ -1,4 +1,5 @@
-import { el, words, chip, when, section, table } from "./dom.js";
+import { el, words, when, section, table } from "./dom.js";
+import { chip, ownerWords } from "./told.js";
 import { ask, get, maybe, post } from "./api.js";
 import { form, sure } from "./forms.js";
 import { productionTable } from "./production.js";
@@ -59,7 +60,7 @@ function monitor(one, names, done, page) {
   const change = (/** @type {any} */ body) => ask("PUT", "/v1/uptime/monitors/" + one.id, { body }).then(done).catch(page.refused);
   const told = (one.notifications.channels || []).map((/** @type {any} */ channel) => channel.type + " " + channel.target).join(", ");
   const now = el("button", { type: "button", onclick: () => post("/v1/queue-simulation-run", { simulation_id: String(one.simulation_id) }).then((run) => page.go("/runs/" + run.simulation_run_id)).catch(page.refused) }, "Try now");
-  return el("article", { class: "monitor" }, el("h3", {}, words(names.get(one.agent_id) || "agent " + one.agent_id, 80)), el("p", { class: "chips" }, el("span", { class: "chip " + (one.status === "UP" ? "good" : one.status === "DOWN" ? "bad" : "plain") }, one.enabled ? one.status.toLowerCase() : "paused"),
+  return el("article", { class: "monitor" }, el("h3", {}, words(names.get(one.agent_id) || "agent " + one.agent_id, 80)), el("p", { class: "chips" }, chip(one.enabled ? one.status : "paused"),
     one.uptime_percentage === null ? "" : one.uptime_percentage.toFixed(2) + " % in 30 days", "every " + one.frequency, one.next_check_at ? "next " + when(one.next_check_at) : ""),
   strip(one.recent_checks), el("ul", {}, one.checks.map((/** @type {any} */ check) => el("li", {}, inWords(check)))), one.open_incident ? el("p", { class: "warn" }, words("Down since " + when(one.open_incident.opened_at) + ": " + one.open_incident.reason)) : "",
   el("p", {}, told ? words("Told: " + told, 200) : "Nobody is told."), el("p", { class: "downloads needs-write" }, now, el("button", { type: "button", onclick: () => change({ enabled: !one.enabled }) }, one.enabled ? "Pause" : "Go on"),
@@ -101,5 +102,5 @@ function issue(one, done, page) {
     const found = await get("/v1/issues/" + one.id).catch((error) => { page.refused(error); return null; });
     if (found) calls.replaceChildren(...found.occurrences.slice(-20).map((/** @type {any} */ place) => el("span", {}, place.simulation_result_id ? el("a", { href: "/results/" + place.simulation_result_id }, "call " + place.simulation_result_id) : place.call_log_id ? el("a", { href: "/calls/" + place.call_log_id }, "call") : "", " ")));
   } }, "show"));
-  return [el("span", {}, words(one.title, 120), " ", words(one.description || "", 160)), el("span", {}, one.error_source || "", " ", chip(one.type === "deterministic" ? "error" : "pattern")), state, when(one.first_seen_at), when(one.last_seen_at), calls, ""];
+  return [el("span", {}, words(one.title, 120), " ", words(one.description || "", 160)), el("span", {}, ownerWords(one.error_source), " ", chip(one.type === "deterministic" ? "error" : "pattern")), state, when(one.first_seen_at), when(one.last_seen_at), calls, ""];
 }

@@ -38,11 +38,13 @@ macro_rules! scripts {
 }
 
 /// Modules of the page. Those that a call needs stand first, each behind those that it imports.
-const SCRIPTS: [Asset; 37] = scripts![
+const SCRIPTS: [Asset; 39] = scripts![
     "dom.js",
+    "told.js",
     "lanes.js",
     "player.js",
     "numbers.js",
+    "about.js",
     "why.js",
     "ladder.js",
     "mails.js",
@@ -79,7 +81,7 @@ const SCRIPTS: [Asset; 37] = scripts![
 ];
 
 /// Modules of a page of one call: the first of [`SCRIPTS`].
-const OF_A_CALL: usize = 10;
+const OF_A_CALL: usize = 12;
 
 /// Every file but the document, as it is served.
 pub(super) static ASSETS: LazyLock<Vec<Asset<String>>> = LazyLock::new(|| {

@@ -83,11 +83,13 @@ async fn filters_stand_in_the_address(browser: &Browser, base: &str, other: &str
 /// Checks that a run that somebody else queues comes into the list; the control in focus stays in focus.
 async fn a_run_appears_by_itself(browser: &Browser, base: &str) {
     show(browser, base, "/", "tbody a").await;
-    browser.run("document.querySelector('tbody a').focus(); return 1").await;
+    browser
+        .run("document.querySelector('tbody a').focus(); window.row = document.querySelector('tbody tr'); return 1")
+        .await;
     send_json(base, "/v1/queue-simulation-run", json!({ "simulation_id": "1" })).await;
     let seen = "const came = await ready(() => document.querySelectorAll('tbody a').length === 2);
-        return [came, document.activeElement.getAttribute('href')];";
-    assert_eq!(script(browser, seen).await, json!([true, "/runs/1"]));
+        return [came, document.activeElement.getAttribute('href'), row.isConnected];";
+    assert_eq!(script(browser, seen).await, json!([true, "/runs/1", true]), "a row that is the same stays");
     run_over(base, 2).await;
     let over = "return ready(() => [...document.querySelectorAll('tbody .chip')].every((chip) => chip.textContent !== 'running'))";
     assert_eq!(script(browser, over).await, true, "its state follows");

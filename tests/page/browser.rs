@@ -79,6 +79,36 @@ impl Browser {
         self.tell("url", json!({ "url": url })).await;
     }
 
+    /// Opens an address in a new tab, as a link that is opened there, and returns the tab that was seen before.
+    pub(crate) async fn open_in_new_tab(&self, url: &str) -> Value {
+        let before = self.ask(reqwest::Method::GET, "window").await;
+        let tab = self.tell("window/new", json!({ "type": "tab" })).await;
+        self.tell("window", json!({ "handle": tab["handle"] })).await;
+        self.open(url).await;
+        before
+    }
+
+    /// Closes the tab that is seen, and goes to another one.
+    pub(crate) async fn close_tab(&self, other: &Value) {
+        self.ask(reqwest::Method::DELETE, "window").await;
+        self.tell("window", json!({ "handle": other })).await;
+    }
+
+    async fn ask(&self, method: reqwest::Method, command: &str) -> Value {
+        let request = self.client.request(method, format!("{}/{command}", self.session)).send();
+        let answer = timeout(PATIENCE, request).await.expect("it answers in time").expect("it answers");
+        let answer: Value = answer.json().await.expect("it answers with JSON");
+        assert!(answer["value"]["error"].is_null(), "{command}: {answer}");
+        answer["value"].clone()
+    }
+
+    /// Takes the network from the page, or gives it back: a server that is gone, as the page sees it.
+    pub(crate) async fn network(&self, is_there: bool) {
+        let conditions =
+            json!({ "offline": !is_there, "latency": 0, "download_throughput": -1, "upload_throughput": -1 });
+        self.tell("chromium/network_conditions", json!({ "network_conditions": conditions })).await;
+    }
+
     /// Sets the width of the page, and whether the system is dark.
     pub(crate) async fn look(&self, width: u32, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };

@@ -19,7 +19,7 @@ const MS_BYTES: i64 = 64;
 /// Most bytes that a call of an hour loads before it is played.
 const LOADED: f64 = 200_000.0;
 
-/// An engine over one run of one call, which speaks over its caller; `change` makes the database another one before it.
+/// An engine over one run of one call, whose agent speaks over its caller; `change` makes the database another one before it.
 struct Kept {
     base: String,
     browser: Browser,
@@ -28,11 +28,11 @@ struct Kept {
 }
 
 impl Kept {
-    async fn start(change: impl AsyncFnOnce(&Path, Parts) -> String) -> Kept {
+    async fn start(human: Value, change: impl AsyncFnOnce(&Path, Parts) -> String) -> Kept {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let mut engine = Program::start(up(folder.path()).arg("--sim"));
         let base = engine.address("http://").await;
-        let run = queue_run(&base, "sip:talks_over@127.0.0.1:5999", json!({ "name": "Sam" }), json!({})).await;
+        let run = queue_run(&base, "sip:talks_over@127.0.0.1:5999", human, json!({})).await;
         assert_eq!(run["simulation_result_ids"], json!(["1"]));
         run_over(&base, 1).await;
         let parts = Parts {
@@ -117,11 +117,13 @@ async fn all_kinds(_: &Path, mut parts: Parts) -> String {
 
 #[tokio::test]
 async fn every_number_row_and_event_of_a_call_leads_to_its_place() {
-    let kept = Kept::start(all_kinds).await;
+    let kept = Kept::start(json!({ "name": "Sam", "interruptions": { "type": "high" } }), all_kinds).await;
     kept.open("/results/1", ".downloads button").await;
     numbers_are_of_the_timeline(&kept).await;
     assert_eq!(kept.browser.run(&click_all(".figures .figure")).await, json!([]));
     assert_eq!(kept.browser.run(&click_all(".events .figure")).await, json!([]));
+    stretches_end_and_repeat(&kept).await;
+    counts_light_their_marks(&kept).await;
     events_are_filtered(&kept).await;
     rows_seek_and_follow(&kept).await;
     keys_tracks_and_speeds(&kept).await;
@@ -138,27 +140,29 @@ async fn numbers_are_of_the_timeline(kept: &Kept) {
     let last = times.filter_map(|event| event["offset_ms"].as_f64()).max_by(f64::total_cmp);
     let length = length.zip(last).map(|(length, last)| length.max(last));
     let mut expect: Vec<Stretch> = Vec::new();
+    let turns = kept.ask("/v1/simulation-result/1/turns").await;
+    for one in turns["overlaps"].as_array().expect("overlaps") {
+        let (at, ms) = (one["at_sample"].as_f64().expect("a position") / 16.0, |name: &str| one[name].as_f64());
+        let is_counted = one["counted"] == true;
+        let kind = if is_counted { "overlap" } else { "not_counted" };
+        expect.push((kind.into(), at, at + ms("overlap_ms").expect("a length")));
+        expect.extend(ms("stop_ms").filter(|_| is_counted).map(|stop| ("stop".into(), at, at + stop)));
+    }
     let mut lost = 0;
     for event in timeline["events"].as_array().expect("events") {
         let (at, data) = (event["offset_ms"].as_f64().expect("a time"), &event["data"]);
-        let ms = |name: &str| data[name].as_f64();
         match event["event"].as_str().expect("a name") {
-            "barge_in" => {
-                expect.push(("overlap".into(), at, at + ms("overlap_ms").expect("a length")));
-                expect.extend(ms("stop_ms").map(|stop| ("stop".into(), at, at + stop)));
-            }
             "late_turn" => expect.push(("late_turn".into(), at - 300.0, at)),
             "network" if data["lost"].as_i64() > Some(lost) => {
                 lost = data["lost"].as_i64().expect("a count");
-                expect.push(("loss".into(), at - 1000.0, at));
+                // The packets that were lost are a number of the whole call too, and lie in the same stretch.
+                expect.extend(["loss", "lost_packets"].map(|kind| (kind.into(), at - 1000.0, at)));
             }
             _ => {}
         }
     }
-    for whole in ["agent_snr", "lost_packets"] {
-        expect.push((whole.into(), 0.0, length.expect("a length")));
-    }
-    let shown = "const kinds = ['overlap', 'stop', 'late_turn', 'loss', 'agent_snr', 'lost_packets'];
+    expect.push(("agent_snr".into(), 0.0, length.expect("a length")));
+    let shown = "const kinds = ['overlap', 'not_counted', 'stop', 'late_turn', 'loss', 'agent_snr', 'lost_packets'];
         const all = [...document.querySelectorAll('.figures .figure')].map((one) => [one.dataset.kind, Number(one.dataset.from), Number(one.dataset.to)]);
         return all.filter(([kind]) => kinds.includes(kind));";
     let mut shown: Vec<Stretch> = serde_json::from_value(kept.browser.run(shown).await).expect("numbers");
@@ -166,11 +170,10 @@ async fn numbers_are_of_the_timeline(kept: &Kept) {
     expect.sort_by(order);
     shown.sort_by(order);
     assert_eq!(shown, expect);
-    for kind in ["overlap", "stop"] {
+    for kind in ["overlap", "not_counted", "stop"] {
         assert!(expect.iter().any(|one| one.0 == kind), "{kind}: {expect:?}");
     }
     // Nobody speaks between the turns that the API tells of.
-    let turns = kept.ask("/v1/simulation-result/1/turns").await;
     let (mut end, mut silences): (f64, Vec<[f64; 2]>) = (0.0, Vec::new());
     for turn in turns["turns"].as_array().expect("turns") {
         let ms = |name: &str| turn[name].as_f64().expect("a position") / 16.0;
@@ -199,15 +202,80 @@ async fn events_are_filtered(kept: &Kept) {
     ] {
         assert!(before.iter().any(|(kind, at)| (kind.as_str(), *at) == wanted), "{wanted:?} {before:?}");
     }
-    for kind in ["barge_in", "overlap", "dtmf"] {
+    for kind in ["barge_in", "dtmf"] {
         assert!(before.iter().any(|(one, _)| one == kind), "{kind} {before:?}");
     }
+    // Each kind has a shape of its own, and a mark under the pointer tells its name.
+    let shapes = "const shapes = [...document.querySelectorAll('.toggles .mark')].map((one) => one.textContent);
+        const canvas = document.querySelector('canvas');
+        const box = canvas.getBoundingClientRect();
+        document.querySelector('[aria-label=\"Show the whole call\"]').click();
+        const [at, whole] = [16000, Number(canvas.getAttribute('aria-valuemax'))];
+        canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: box.left + (at / whole) * box.width, clientY: box.top + 60, bubbles: true }));
+        return [shapes.length > 5 && new Set(shapes).size === shapes.length, canvas.title.includes('The Digital Human was 300 ms late')];";
+    assert_eq!(kept.browser.run(shapes).await, json!([true, true]));
     let hide = "const box = [...document.querySelectorAll('.toggles label')].find((one) => one.textContent === 'Hold').querySelector('input');
         box.click(); return box.checked;";
     assert_eq!(kept.browser.run(hide).await, false);
     let after: Vec<(String, f64)> = serde_json::from_value(kept.browser.run(listed).await).expect("events");
     assert_eq!(after.len(), before.len() - 2);
     assert!(after.iter().all(|(kind, _)| kind != "hold"));
+}
+
+/// Checks that a stretch is played to half a second behind its end, and over and over where it is asked for again.
+async fn stretches_end_and_repeat(kept: &Kept) {
+    let played = kept
+        .browser
+        .run(
+            "const audio = document.querySelector('audio');
+             const ready = async (is) => { for (let n = 0; n < 2000 && !is(); n += 1) await new Promise((done) => setTimeout(done, 10)); return is(); };
+             document.querySelector('.player select').value = '2';
+             document.querySelector('.player select').dispatchEvent(new Event('change'));
+             const button = document.querySelector('.figures [data-kind=stop]');
+             button.click();
+             await ready(() => !audio.paused);
+             await ready(() => audio.paused);
+             const behind = audio.currentTime * 1000 - Number(button.dataset.to);
+             const told = document.querySelector('.player .hidden[role=status]').textContent.startsWith('Paused at ');
+             button.click();
+             await ready(() => !audio.paused && audio.currentTime * 1000 > Number(button.dataset.to));
+             const isBack = await ready(() => audio.currentTime * 1000 < Number(button.dataset.to) - 200);
+             const plays = !audio.paused;
+             document.querySelector('.player .play').click();
+             document.querySelector('.player select').value = '1';
+             document.querySelector('.player select').dispatchEvent(new Event('change'));
+             return [behind, told, isBack, plays];",
+        )
+        .await;
+    let behind = played[0].as_f64().expect("milliseconds");
+    assert!((480.0..1500.0).contains(&behind), "{played}");
+    assert_eq!((&played[1], &played[2], &played[3]), (&json!(true), &json!(true), &json!(true)), "{played}");
+}
+
+/// Checks that a click on a count lights as many stretches as it counts, and that there is a mark for each.
+async fn counts_light_their_marks(kept: &Kept) {
+    let metrics = kept.ask("/v1/retrieve-simulation-result/1").await["simulation_result"]["metrics"].clone();
+    let shown = kept
+        .browser
+        .run(
+            "const canvas = document.querySelector('canvas');
+             const marks = (side) => [...document.querySelectorAll('.events li[data-kind=barge_in]')].filter((one) => one.textContent.includes('by ' + side)).map((one) => one.querySelector('button').dataset.from).sort();
+             const lit = (kind) => { const one = document.querySelector('.figures [data-kind=' + kind + ']'); if (one.tagName !== 'BUTTON') return []; one.click(); return canvas.dataset.lit.split(',').map((part) => part.split('-')[0]).sort(); };
+             const told = [lit('agent_interruption_count'), marks('the agent'), lit('customer_interruption_count'), marks('the Digital Human'), lit('num_turns')];
+             document.querySelector('audio').pause();
+             return told;",
+        )
+        .await;
+    let count = |name: &str| {
+        let metrics = metrics.as_array().expect("metrics").iter();
+        metrics.clone().find(|one| one["name"] == name).and_then(|one| one["value"].as_u64()).expect("a count")
+    };
+    let lit = |at: usize| shown[at].as_array().expect("stretches").len() as u64;
+    let wanted = ["agent_interruption_count", "customer_interruption_count"].map(count);
+    assert_eq!([lit(0), lit(2)], wanted, "{shown}");
+    assert_eq!((&shown[0], &shown[2]), (&shown[1], &shown[3]));
+    assert_eq!(lit(4), count("num_turns"), "{shown}");
+    assert!(wanted[0] > 0, "there is something to count");
 }
 
 /// Checks that a row of the transcript seeks, is marked while it is heard, and tells why it has no words.
@@ -219,8 +287,9 @@ async fn rows_seek_and_follow(kept: &Kept) {
         .browser
         .run(
             "const rows = [...document.querySelectorAll('.transcript li')];
-             return rows.map((row) => {
-                 row.querySelector('button').click();
+             return rows.map((row, number) => {
+                 // The time in a row and the row itself do the same.
+                 (number % 2 ? row : row.querySelector('button')).click();
                  const now = document.querySelector('.transcript li.now');
                  return [Math.round(document.querySelector('audio').currentTime * 1000), now === row];
              });",
@@ -274,24 +343,46 @@ async fn keys_tracks_and_speeds(kept: &Kept) {
              await ready(() => !audio.paused);
              const [src, at, from] = [audio.src, audio.currentTime, performance.now()];
              document.querySelector('.player input[value=\"1\"]').click();
-             const changed = await ready(() => audio.src !== src && !audio.paused);
+             const isSame = audio.src === src && !audio.paused;
+             const goesOn = await ready(() => audio.currentTime > at + 0.3);
              const [off, passed] = [audio.currentTime - at, (performance.now() - from) / 1000];
              audio.pause();
-             const asked = performance.getEntriesByType('resource').some((one) => one.name.endsWith('channel=1'));
-             return [changed, audio.playbackRate, off >= -0.1 && off < 2 * passed + 1, asked];",
+             return [isSame, goesOn, audio.playbackRate, off < 2 * passed + 1];",
         )
         .await;
-    assert_eq!(other, json!([true, 2, true, true]), "the agent alone, where it was, as fast as before");
+    assert_eq!(other, json!([true, true, 2, true]), "the agent alone, without a break, as fast as before");
 }
 
 /// Checks the verdict, the judge's words, metrics and what the engine says of itself.
 async fn reasons_are_told(kept: &Kept) {
     let text = kept.browser.run("return document.querySelector('#s-why').closest('section').innerText").await;
     let text = text.as_str().expect("text");
-    let own = ["It was booked.", "Polite", "It said please.", "are not to be relied on: too late", "Packets lost"];
+    let own = [
+        "It was booked.",
+        "Polite",
+        "It said please.",
+        "are not to be relied on: too late",
+        "Packets lost by the network",
+    ];
     // What its platform says of the call, and that a report on it is missing.
-    for part in own.into_iter().chain(["Call at the platform", "call-77", "report_missing"]) {
+    for part in own.into_iter().chain([
+        "report_missing",
+        "The platform's report on the tool calls did not come",
+        "Check its webhooks",
+    ]) {
         assert!(text.contains(part), "{part}: {text}");
+    }
+    // Each member of the metadata stands in the card of the call, or in the line of those that stand elsewhere.
+    let metadata = kept.ask("/v1/retrieve-simulation-result/1").await["simulation_result"]["metadata"].clone();
+    let names: Vec<&String> = metadata.as_object().expect("an object").keys().collect();
+    let missing = format!(
+        "const shown = [...document.querySelectorAll('[data-member]')].map((one) => one.dataset.member); return {}.filter((name) => !shown.includes(name))",
+        json!(names)
+    );
+    assert_eq!(kept.browser.run(&missing).await, json!([]), "{names:?}");
+    let card = kept.browser.run("return document.querySelector('#s-this-call').closest('section').innerText").await;
+    for part in ["Call at the platform", "call-77", "Seed", "Codec"] {
+        assert!(card.as_str().is_some_and(|card| card.contains(part)), "{part}: {card}");
     }
 }
 
@@ -382,9 +473,47 @@ async fn an_hour_and_200_results(folder: &Path, parts: Parts) -> String {
     sql
 }
 
+/// Checks that the sound at the end of an hour begins within a second, and that no more is asked for than is heard.
+async fn a_part_of_the_hour_is_heard(kept: &Kept) {
+    let heard = kept
+        .browser
+        .run(
+            "const audio = document.querySelector('audio');
+             const ready = async (is) => { for (let n = 0; n < 2000 && !is(); n += 1) await new Promise((done) => setTimeout(done, 10)); return is(); };
+             document.querySelector('.player .play').click();
+             const plays = await ready(() => audio.currentTime > 0.2);
+             const asked = performance.getEntriesByType('resource').filter((one) => one.name.includes('/recording'));
+             document.querySelector('.player .play').click();
+             return [plays, document.querySelector('.player .time').textContent.startsWith('59:'), asked.length, asked.every((one) => one.name.includes('&from_ms=35')), Math.max(...asked.map((one) => one.encodedBodySize)), Math.max(...asked.map((one) => one.duration))];",
+        )
+        .await;
+    let figure = |at: usize| heard[at].as_f64().expect("a figure");
+    assert_eq!((&heard[0], &heard[1], &heard[3]), (&json!(true), &json!(true), &json!(true)), "{heard}");
+    assert!(figure(2) >= 1.0 && figure(4) < 5_000_000.0 && figure(5) < 1000.0, "{heard}");
+}
+
+/// Checks that many answers are drawn as bars which count each of them, and that a click on one shows its results.
+async fn many_answers_are_a_histogram(kept: &Kept) {
+    let answers = kept.ask("/v1/retrieve-simulation-result/1").await["simulation_result"]["latency"].clone();
+    let answers = 200 * answers.as_array().expect("latencies").len();
+    let bars = kept
+        .browser
+        .run(
+            "const bars = [...document.querySelectorAll('svg .bar')];
+             const sum = bars.reduce((all, one) => all + Number(one.dataset.count), 0);
+             bars[0].dispatchEvent(new MouseEvent('click', { bubbles: true }));
+             const filter = document.querySelector('#s-results + .downloads');
+             const shown = [document.querySelectorAll('tbody a[href^=\"/results/\"]').length, filter.textContent.startsWith('Only: an answer of')];
+             filter.querySelector('button').click();
+             return [sum, ...shown, document.querySelectorAll('tbody a[href^=\"/results/\"]').length, document.querySelectorAll('svg circle').length];",
+        )
+        .await;
+    assert_eq!(bars, json!([answers, 200, true, 200, 0]));
+}
+
 #[tokio::test]
 async fn a_call_of_an_hour_and_a_run_of_200_results_are_shown() {
-    let kept = Kept::start(an_hour_and_200_results).await;
+    let kept = Kept::start(json!({ "name": "Sam" }), an_hour_and_200_results).await;
     // The outline is made at the first asking.
     kept.ask("/v1/simulation-result/1/peaks?zoom=0").await;
     kept.open("/results/1", ".figures .figure").await;
@@ -414,8 +543,10 @@ async fn a_call_of_an_hour_and_a_run_of_200_results_are_shown() {
     assert_eq!(reached[1], true);
     let position = reached[2].as_str().expect("a time");
     assert!(position.starts_with("59:") && position.ends_with("/ 1:00:00.0"), "{position}");
+    a_part_of_the_hour_is_heard(&kept).await;
     kept.open("/runs/1", "tbody a").await;
     let shown = "document.querySelectorAll('tbody a[href^=\"/results/\"]').length === 200";
     kept.browser.until("200 results", shown).await;
+    many_answers_are_a_histogram(&kept).await;
     looks_right(&kept.browser, "a run of 200 results").await;
 }

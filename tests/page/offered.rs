@@ -58,15 +58,26 @@ async fn what_is_watched_and_who_has_a_key_is_set_in_the_page() {
 /// Goes through the views with a key of scope read; nothing that it may not do can be seen, and no request is refused.
 async fn a_key_that_reads_is_offered_no_more(browser: &Browser, base: &str, key: &str) {
     browser.run(&format!("sessionStorage.setItem('ringer-key', {}); return 1", json!(key))).await;
-    for path in
-        ["/agents", "/agents/1", "/simulations/1", "/callers/1", "/compare", "/review?run=1", "/watch", "/settings"]
-    {
+    for path in [
+        "/",
+        "/runs/1",
+        "/results/1",
+        "/call",
+        "/agents",
+        "/agents/1",
+        "/simulations/1",
+        "/callers/1",
+        "/compare",
+        "/review?run=1",
+        "/watch",
+        "/settings",
+    ] {
         browser.open(&format!("{base}{path}")).await;
         let seen = act(
             browser,
             "await ready(() => document.body.dataset.scope === 'read' && document.querySelector('main h1') && !document.getElementById('main').hasAttribute('aria-busy'));
-             const acts = [...document.querySelectorAll('main button, main a.button')].filter(seen).map((one) => one.textContent.trim());
-             const writing = /^(New|Add|Change|Copy|Delete|Run|Save the|Save$|Save and|Create|Make|Pause|Go on|Try|Revoke|Test|Switch|Call now|The voice|As the agent|The noise)/;
+             const acts = [...document.querySelectorAll('nav a, main button, main a.button, main summary')].filter(seen).map((one) => one.textContent.trim());
+             const writing = /^(New|Add|Change|Copy|Delete|Run$|Run again|Run every|Save the|Save$|Save and|Cancel|Hang up|Let |Link for|Call an agent|Call the sample|Create|Make|Pause|Go on|Try|Revoke|Test|Evaluate|Switch|Call now|The voice|As the agent|The noise)/;
              return acts.filter((one) => writing.test(one)).concat([...document.querySelectorAll('.error')].map((one) => one.textContent).filter(Boolean))",
         )
         .await;

@@ -152,7 +152,7 @@ async fn expectations_are_sentences(browser: &Browser) {
 /// Starts a run and waits for its end; answers the path of its page.
 async fn a_run_is_over(browser: &Browser) -> String {
     let run = "await press('Run'); await at(/^.runs.[0-9]+$/);
-        await ready(() => /failed|passed|completed|warning/.test(document.querySelector('main .chip')?.textContent || '')); return location.pathname";
+        await ready(() => /failed|passed|completed|warning|judged/.test(document.querySelector('main .chip')?.textContent || '')); return location.pathname";
     act(browser, run).await.as_str().expect("a path").to_owned()
 }
 
@@ -185,9 +185,9 @@ async fn both_are_compared(browser: &Browser, first: &str, second: &str) {
     looks_right(browser, "two runs").await;
     let pair = "await press('side by side'); await at(/compare.calls/); await ready(() => document.querySelectorAll('canvas').length === 2);
         const canvas = document.querySelector('canvas'); canvas.focus();
-        document.querySelector('main h1').scrollIntoView(); const before = document.querySelector('output.time').textContent;
+        document.querySelector('main h1').scrollIntoView(); const before = document.querySelector('.player .time').textContent;
         document.body.focus(); document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
-        return [before, document.querySelector('output.time').textContent]";
+        return [before, document.querySelector('.player .time').textContent]";
     assert_eq!(act(browser, pair).await, json!(["0:00.0", "0:01.0"]));
     looks_right(browser, "two calls").await;
 }

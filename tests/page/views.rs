@@ -20,6 +20,16 @@ async fn each_view_is_right_and_a_dot_leads_to_its_answer() {
     queue_run(&base, "sip:desk@127.0.0.1:5999", json!({ "name": "Sam" }), json!({})).await;
     run_over(&base, 1).await;
     let browser = with_key(&base).await;
+    // Times are those of the clock of whoever looks, with its zone.
+    let zone = json!({ "cmd": "Emulation.setTimezoneOverride", "params": { "timezoneId": "Asia/Kolkata" } });
+    browser.tell("goog/cdp/execute", zone).await;
+    browser.open(&format!("{base}/")).await;
+    browser
+        .until(
+            "its zone",
+            "document.querySelector('tbody') && document.querySelector('tbody').innerText.includes('GMT+5:30')",
+        )
+        .await;
     for (path, shown) in [
         ("/", "tbody a"),
         ("/runs/1", "svg.dots a"),
@@ -80,6 +90,60 @@ async fn recognized_words_are_shown(browser: &Browser, base: &str) {
     looks_right(browser, "a call with a real person").await;
 }
 
+/// Checks that each view says that its server is gone while it is open, keeps what it shows, and goes on by itself;
+/// one that is opened meanwhile comes when the server does.
+async fn each_view_says_that_the_server_is_gone(browser: &Browser) {
+    const LOST: &str = "document.querySelector('#notice').textContent.startsWith('The server does not answer')";
+    const THERE: &str = "document.querySelector('#notice').hidden && document.querySelector('main h1') && !document.querySelector('main[aria-busy]')";
+    let views = [
+        "/",
+        "/runs/1",
+        "/results/1",
+        "/call",
+        "/agents",
+        "/agents/1",
+        "/agents/new",
+        "/simulations/1",
+        "/callers/1",
+        "/compare",
+        "/review",
+        "/watch",
+        "/settings",
+    ];
+    for path in views {
+        let go = format!(
+            "const link = document.createElement('a'); link.href = {}; document.body.append(link); link.click(); link.remove(); return 1",
+            json!(path)
+        );
+        browser.run(&go).await;
+        browser.until(path, THERE).await;
+        let heading = browser.run("return document.querySelector('main h1').textContent").await;
+        browser.network(false).await;
+        browser.until(path, LOST).await;
+        assert_eq!(browser.run("return document.querySelector('main h1').textContent").await, heading, "{path}");
+        browser.network(true).await;
+        browser.until(path, THERE).await;
+    }
+    browser.network(false).await;
+    for path in views {
+        let go = format!(
+            "const link = document.createElement('a'); link.href = {}; document.body.append(link); link.click(); link.remove(); return 1",
+            json!(path)
+        );
+        browser.run(&go).await;
+        let said =
+            format!("location.pathname === {} && {LOST} && !document.querySelector('main[aria-busy]')", json!(path));
+        browser.until(path, &said).await;
+    }
+    browser.network(true).await;
+    browser
+        .until(
+            "the last view",
+            "document.querySelector('#notice').hidden && document.querySelector('main h1').textContent === 'Settings'",
+        )
+        .await;
+}
+
 /// Checks that a key that is not valid and a server that is gone are said plainly.
 async fn wrong_keys_and_lost_servers_are_said(browser: &Browser, engine: Program) {
     browser
@@ -92,12 +156,19 @@ async fn wrong_keys_and_lost_servers_are_said(browser: &Browser, engine: Program
         )
         .await;
     looks_right(browser, "a wrong key").await;
+    // After a restart the key of a page is not valid any more: where the next one comes from is said.
+    let said = browser.run("return document.querySelector('main').innerText").await;
+    let said = said.as_str().expect("text");
+    assert!(said.contains("/#start=") && said.contains("works once, for ten minutes"), "{said}");
     browser
         .run(&format!(
             "document.getElementById('key').value = {}; document.querySelector('#keyform button').click(); return 1",
             json!(KEY)
         ))
         .await;
+    browser.until("the runs", "document.querySelector('tbody a')").await;
+    each_view_says_that_the_server_is_gone(browser).await;
+    browser.run("document.querySelector('nav a').click(); return 1").await;
     browser.until("the runs", "document.querySelector('tbody a')").await;
     engine.kill().await;
     browser

@@ -52,6 +52,9 @@ async fn a_latency_is_shown_within_a_second_and_the_call_is_hung_up() {
     // Its sound comes with its end; until then that is said.
     browser.run("document.querySelector('.figure[data-kind=latency]').click(); return 1").await;
     browser.until("a reason", "document.querySelector('.player .note').textContent.includes('when it is over')").await;
+    // What is known is not asked for again.
+    let asked = "return performance.getEntriesByType('resource').filter((one) => one.name.includes('/turns?')).map((one) => Number(new URL(one.name).searchParams.get('from'))).reduce((most, from) => Math.max(most, from), 0)";
+    assert!(browser.run(asked).await.as_i64() > Some(0), "the newest turns alone");
     browser.run("end.click(); return 1").await;
     browser.until("the end", "document.querySelector('.downloads button')").await;
     assert_eq!(browser.run("return end.isConnected").await, false);
