@@ -1,5 +1,6 @@
 import { el, isPressed, section } from "./dom.js";
 import { ask, follow, get, maybe, outline, post, save } from "./api.js";
+import { againView } from "./again.js";
 import { CallView, EARLY } from "./call.js";
 import { reviewForm, reviewList } from "./review.js";
 
@@ -208,7 +209,10 @@ function tools(id, view, page) {
     Object.assign(view.data, await load(id));
     view.show();
   };
+  const more = el("div");
+  void againView(view.data, page).then((node) => more.replaceChildren(node), () => {});
   return [
+    more,
     evaluated ? section("Review", reviewForm(id, result, again, page), reviewList(view.data.reviews, result)) : "",
     section("Download", el("p", { class: "downloads" }, downloads(id, view.data).map(([name, path, file]) =>
       saver(name, path, file, page)))),
