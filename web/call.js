@@ -28,6 +28,8 @@ const LEAD_MS = 1000;
 const FINE_MS = 600000;
 /** Stretch of an event that has no length, in milliseconds. */
 const MOMENT_MS = 200;
+/** Most time between the beginning of a turn and of its words, in milliseconds. */
+const ONE_TURN_MS = 500;
 /** Most rows of a list that are shown at once. */
 const MOST_ROWS = 400;
 /** States in which nothing can be heard or seen yet. */
@@ -233,7 +235,7 @@ export class CallView {
     const who = entry.speaker === "AGENT" ? "Agent" : "Digital Human";
     const missing = entry.text_missing ? el("em", {}, "(words not understood: " + (/** @type {any} */ (MISSING)[entry.text_missing] || entry.text_missing) + ")") : null;
     const seek = () => this.player.seek(entry.start_offset_ms);
-    const latency = (this.figures || []).find((figure) => figure.kind === "latency" && Math.abs(figure.spans[0].to - entry.start_offset_ms) < 1 && entry.speaker === "AGENT");
+    const latency = (this.figures || []).find((figure) => figure.kind === "latency" && Math.abs(figure.spans[0].to - entry.start_offset_ms) < ONE_TURN_MS && entry.speaker === "AGENT");
     const after = latency ? isHeard ? el("button", { type: "button", class: "after", title: "Latency: " + latency.title, "aria-label": "Latency " + latency.value, onclick: () => this.play(latency.spans, keyOf(latency)) }, latency.value) : el("span", { class: "after" }, latency.value) : null;
     const node = el("li", { class: entry.speaker === "AGENT" ? "agent" : "dh" },
       isHeard ? el("button", { type: "button", class: "at", onclick: seek }, clock(entry.start_offset_ms)) : el("span", { class: "at" }, clock(entry.start_offset_ms)),

@@ -87,12 +87,29 @@ export async function callPage(id, page) {
   };
   /** @type {CallView} */
   const view = new CallView(source);
-  page.key = (event) => view.player.key(event);
+  page.key = (event) => view.player.key(event) || neighbour(event, data.result, page);
   page.title("Call " + id);
   page.show(el("p", {}, el("a", { href: "/runs/" + data.result.simulation_run_id }, "Run " + data.result.simulation_run_id)), view.node);
   await view.start();
   page.after(() => view.player.close());
   if (!isOver(data.result.status)) void watch(id, view, page);
+}
+
+/**
+ * N and P lead to the next and the previous call of the run.
+ * @param {KeyboardEvent} event
+ * @param {any} result
+ * @param {import("./app.js").Page} page
+ */
+function neighbour(event, result, page) {
+  const by = { n: 1, p: -1 }[event.key.toLowerCase()];
+  if (!by || event.ctrlKey || event.metaKey || event.altKey) return false;
+  void get("/v1/retrieve-simulation-results/" + result.simulation_run_id).then(({ simulation_results: list }) => {
+    const ids = list.map((/** @type {any} */ one) => one.id).sort((/** @type {number} */ one, /** @type {number} */ other) => one - other);
+    const next = ids[ids.indexOf(result.id) + by];
+    if (next !== undefined) page.go("/results/" + next);
+  }).catch(page.refused);
+  return true;
 }
 
 /**

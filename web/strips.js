@@ -100,7 +100,7 @@ export class Strips {
       for (let x = 0; x < width; x += 1) {
         let level = 0;
         for (let at = Math.floor((x / width) * steps); at < Math.max(Math.floor((x / width) * steps) + 1, ((x + 1) / width) * steps) && at < steps; at += 1) level = Math.max(level, Math.abs(found.levels[at * 4 + side * 2]), found.levels[at * 4 + side * 2 + 1]);
-        const high = Math.max(0.5, (level / 127) * (height / 4));
+        const high = Math.max(0.5, Math.sqrt(level / 127) * (height / 4));
         pen.fillRect(x, middle - high, 1, 2 * high);
       }
     });
