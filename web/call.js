@@ -50,6 +50,7 @@ export class CallView {
     this.source = source;
     this.data = source.data;
     this.hidden = new Set();
+    this.all = { isOpen: false };
     this.lanes = new Lanes({ ask: (zoom, from, to) => source.peaks(zoom, from, to), onSeek: (at) => this.player.seek(at), onSelect: (stretch) => this.measure(stretch) });
     this.player = new Player({ audio: source.audio, tracks: source.tracks, onTime: (at) => this.moved(at) });
     this.stage = el("div", { class: "stage" }, this.lanes.node, this.player.node);
@@ -108,7 +109,7 @@ export class CallView {
     this.figures = figures;
     const isHeard = this.hasSound();
     this.stage.hidden = !isHeard;
-    once(this.parts.numbers, [figures, isHeard], () => section("Numbers", ...(figures.length ? numbersOf(headlines(this.data, figures), figures, isHeard ? (figure) => this.play(figure.spans, keyOf(figure)) : null) :
+    once(this.parts.numbers, [figures, isHeard], () => section("Numbers", ...(figures.length ? numbersOf(headlines(this.data, figures), figures, isHeard ? (figure) => this.play(figure.spans, keyOf(figure)) : null, this.all) :
       [el("p", { class: "empty" }, "There is nothing to measure" + (EARLY.includes(result.status) || GOING_ON.includes(result.status) ? " yet." : "."))])));
     once(this.parts.about, [result, this.data.human], () => about(this.data));
     // A thread is read; there is nothing to hear.

@@ -108,8 +108,9 @@ function exactness(result) {
  * @param {Headline[]} first
  * @param {import("./numbers.js").Figure[]} figures
  * @param {((figure: import("./numbers.js").Figure) => void) | null} play null where there is nothing to hear
+ * @param {{ isOpen: boolean }} all whether all are shown; it is kept up
  */
-export function numbersOf(first, figures, play) {
+export function numbersOf(first, figures, play, all) {
   const cards = first.map((one) => {
     const [span] = one.spans;
     const inside = [el("span", { class: "name" }, one.name), el("b", {}, one.value), el("small", {}, (one.isMet === null ? "" : one.isMet ? "\u2713 " : "\u2717 ") + one.aim)];
@@ -118,5 +119,6 @@ export function numbersOf(first, figures, play) {
     const data = { from: span.from, to: span.to, kind: one.kind || "", lit: one.spans.map(({ from, to }) => from + "-" + to).join(",") };
     return el("li", {}, el("button", { type: "button", class: "figure " + look, data, onclick: () => play(one) }, inside));
   });
-  return [el("ul", { class: "headlines" }, cards), el("details", { class: "all-numbers" }, el("summary", {}, "All numbers (" + figures.length + ")"), ...figureList(figures, play))];
+  const rest = el("details", { class: "all-numbers", open: all.isOpen, ontoggle: () => { all.isOpen = rest.open; } }, el("summary", {}, "All numbers (" + figures.length + ")"), ...figureList(figures, play));
+  return [el("ul", { class: "headlines" }, cards), rest];
 }
