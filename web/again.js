@@ -81,6 +81,6 @@ export async function againView(data, page) {
     // A page that is not served over TLS may have no clipboard: the text can be marked then.
     await navigator.clipboard?.writeText(text || "").then(() => page.notice("Copied."), () => {});
   } }, "Copy as " + name));
-  return section("Again", el("p", { class: "downloads needs-write" }, button("Call again with this seed", () => go(asked))),
-    el("p", { class: "downloads needs-write" }, el("label", {}, "One lever changed: ", lever), level, button("Call with it changed", changed)), el("p", { class: "downloads" }, copies), shown);
+  return section("Again", el("p", { class: "acts needs-write" }, button("Call again with this seed", () => go(asked))),
+    el("p", { class: "acts needs-write" }, el("label", {}, "One lever changed: ", lever), level, button("Call with it changed", changed)), el("p", { class: "acts" }, copies), shown);
 }
