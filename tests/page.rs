@@ -3,6 +3,7 @@
 mod acts;
 mod alone;
 pub(crate) mod browser;
+mod glance;
 mod gone;
 mod kept;
 mod offered;

@@ -2,7 +2,8 @@ import { el, words, clock, ms, span, when, section, swap, once, renew } from "./
 import { about } from "./about.js";
 import { KINDS, Lanes } from "./lanes.js";
 import { Player } from "./player.js";
-import { figuresOf, figureList, lengthOf, overlapsOf } from "./numbers.js";
+import { figuresOf, lengthOf, overlapsOf } from "./numbers.js";
+import { headlines, numbersOf } from "./headline.js";
 import { why } from "./why.js";
 import { adviceOn, chip, codeWords, ownerWords, waitWords, wordOf } from "./told.js";
 import { ladderView } from "./ladder.js";
@@ -27,6 +28,8 @@ const LEAD_MS = 1000;
 const FINE_MS = 600000;
 /** Stretch of an event that has no length, in milliseconds. */
 const MOMENT_MS = 200;
+/** Most time between the beginning of a turn and of its words, in milliseconds. */
+const ONE_TURN_MS = 500;
 /** Most rows of a list that are shown at once. */
 const MOST_ROWS = 400;
 /** States in which nothing can be heard or seen yet. */
@@ -47,7 +50,8 @@ export class CallView {
     this.source = source;
     this.data = source.data;
     this.hidden = new Set();
-    this.lanes = new Lanes({ ask: (zoom, from, to) => source.peaks(zoom, from, to), onSeek: (at) => this.player.seek(at) });
+    this.all = { isOpen: false };
+    this.lanes = new Lanes({ ask: (zoom, from, to) => source.peaks(zoom, from, to), onSeek: (at) => this.player.seek(at), onSelect: (stretch) => this.measure(stretch) });
     this.player = new Player({ audio: source.audio, tracks: source.tracks, onTime: (at) => this.moved(at) });
     this.stage = el("div", { class: "stage" }, this.lanes.node, this.player.node);
     const part = () => /** @type {HTMLElement} */ (el("div"));
@@ -105,7 +109,7 @@ export class CallView {
     this.figures = figures;
     const isHeard = this.hasSound();
     this.stage.hidden = !isHeard;
-    once(this.parts.numbers, [figures, isHeard], () => section("Numbers", ...(figures.length ? figureList(figures, isHeard ? (figure) => this.play(figure.spans, keyOf(figure)) : null) :
+    once(this.parts.numbers, [figures, isHeard], () => section("Numbers", ...(figures.length ? numbersOf(headlines(this.data, figures), figures, isHeard ? (figure) => this.play(figure.spans, keyOf(figure)) : null, this.all) :
       [el("p", { class: "empty" }, "There is nothing to measure" + (EARLY.includes(result.status) || GOING_ON.includes(result.status) ? " yet." : "."))])));
     once(this.parts.about, [result, this.data.human], () => about(this.data));
     // A thread is read; there is nothing to hear.
@@ -147,6 +151,16 @@ export class CallView {
   }
 
   /**
+   * Lights a stretch up that was dragged over, and plays it over and over.
+   * @param {{ from: number, to: number }} stretch
+   */
+  measure(stretch) {
+    this.played = { key: "", count: 0 };
+    this.lanes.light([stretch]);
+    void this.player.playStretch(stretch, 0, true);
+  }
+
+  /**
    * Plays the latency of the agent's answer with this number, from 0.
    * @param {number} number
    */
@@ -180,7 +194,7 @@ export class CallView {
     const known = new Map();
     const isHeard = this.hasSound();
     const rowOf = (/** @type {any} */ entry) => {
-      const key = JSON.stringify([entry, isHeard]);
+      const key = JSON.stringify([entry, isHeard, (this.figures || []).length]);
       known.set(key, this.known.get(key) || this.row(entry, isHeard));
       return known.get(key);
     };
@@ -222,10 +236,12 @@ export class CallView {
     const who = entry.speaker === "AGENT" ? "Agent" : "Digital Human";
     const missing = entry.text_missing ? el("em", {}, "(words not understood: " + (/** @type {any} */ (MISSING)[entry.text_missing] || entry.text_missing) + ")") : null;
     const seek = () => this.player.seek(entry.start_offset_ms);
+    const latency = (this.figures || []).find((figure) => figure.kind === "latency" && Math.abs(figure.spans[0].to - entry.start_offset_ms) < ONE_TURN_MS && entry.speaker === "AGENT");
+    const after = latency ? isHeard ? el("button", { type: "button", class: "after", title: "Latency: " + latency.title, "aria-label": "Latency " + latency.value, onclick: () => this.play(latency.spans, keyOf(latency)) }, latency.value) : el("span", { class: "after" }, latency.value) : null;
     const node = el("li", { class: entry.speaker === "AGENT" ? "agent" : "dh" },
       isHeard ? el("button", { type: "button", class: "at", onclick: seek }, clock(entry.start_offset_ms)) : el("span", { class: "at" }, clock(entry.start_offset_ms)),
       el("span", { class: "who" }, who), el("span", { class: "said" }, entry.utterance ? words(entry.utterance) : missing ? null : "\u2026", " ", missing,
-        entry.interrupted ? el("span", { class: "cut" }, " \u2014 interrupted") : null));
+        entry.interrupted ? el("span", { class: "cut" }, " \u2014 interrupted") : null, after));
     // The whole row seeks; words in it can still be marked and its buttons used.
     if (isHeard) node.onclick = (/** @type {MouseEvent} */ event) => { if (!/** @type {Element} */ (event.target).closest("button") && String(getSelection()) === "") seek(); };
     return { node, from: entry.start_offset_ms, to: Math.max(entry.end_offset_ms, entry.start_offset_ms + 200) };

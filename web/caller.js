@@ -121,7 +121,7 @@ export async function callerPage(id, page) {
  * Members of a stored Digital Human that a request may hold.
  * @param {any} old
  */
-function given(old) {
+export function given(old) {
   const { id, created_at, updated_at, created_by, updated_by, warnings, simulation_ids, simulations, ...rest } = old;
   return Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null));
 }

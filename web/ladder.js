@@ -1,4 +1,4 @@
-import { el, words, clock, section } from "./dom.js";
+import { el, words, ms, section } from "./dom.js";
 
 /** Most entries that are shown at once. */
 const MOST = 300;
@@ -16,7 +16,7 @@ export function ladderView(ladder, seek, all) {
   const list = el("ol", { class: "ladder" });
   const fill = () => {
     const wanted = entries.filter((/** @type {any} */ entry) => /** @type {any} */ (shown)[entry.kind]);
-    list.replaceChildren(...wanted.slice(0, MOST).map((/** @type {any} */ entry) => rung(entry, seek)));
+    list.replaceChildren(...wanted.slice(0, MOST).map((/** @type {any} */ entry, /** @type {number} */ at) => rung(entry, at ? wanted[at - 1].at_ms : null, seek)));
     if (wanted.length > MOST) list.append(el("li", {}, (wanted.length - MOST) + " more are in the download"));
   };
   const toggle = (/** @type {string} */ kind, /** @type {string} */ name) => {
@@ -36,12 +36,14 @@ export function ladderView(ladder, seek, all) {
 
 /**
  * @param {any} entry
+ * @param {number | null} before time of the entry above, in milliseconds
  * @param {((ms: number) => void) | null} seek
  */
-function rung(entry, seek) {
+function rung(entry, before, seek) {
   const arrow = entry.direction === "sent" ? "\u2192" : "\u2190";
   const line = el("span", { class: "line" }, el("span", { class: "hidden" }, entry.direction + " "), el("span", { "aria-hidden": "true" }, arrow + " "), words(entry.start_line, 160));
-  const time = seek ? el("button", { type: "button", class: "at", onclick: () => seek(entry.at_ms) }, clock(entry.at_ms)) : el("span", { class: "at" }, clock(entry.at_ms));
+  const times = [ms(entry.at_ms), before === null ? "" : el("small", {}, " +" + ms(entry.at_ms - before))];
+  const time = seek ? el("button", { type: "button", class: "at", onclick: () => seek(entry.at_ms) }, times) : el("span", { class: "at" }, times);
   const body = entry.message
     ? el("details", {}, el("summary", {}, line, " ", el("small", {}, entry.protocol + " " + (entry.peer || ""))), el("pre", { tabIndex: 0 }, entry.message))
     : el("span", {}, line, " ", el("small", {}, entry.protocol));

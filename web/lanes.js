@@ -1,4 +1,4 @@
-import { el, clock } from "./dom.js";
+import { el, clock, ms } from "./dom.js";
 
 /**
  * The outline of a stretch of a recording: four levels (-127 to 127) a step.
@@ -14,6 +14,8 @@ const RULER_PX = 18;
 const LEAST_MS = 1000;
 /** Most pixels between a mark and the pointer that is told its name. */
 const NEAR_PX = 8;
+/** Least way of the pointer that drags, in pixels. */
+const DRAG_PX = 5;
 /** Kinds of events: their names, and the shape of their marks. */
 export const KINDS = /** @type {Record<string, [string, string]>} */ ({
   barge_in: ["Interruption", "\u25b2"], not_counted: ["Overlap, not counted", "\u25b3"], dead_air: ["Dead air", "\u25ad"], probe: ["Probe", "\u25cf"], dtmf: ["Key", "\u25c6"], hold: ["Hold", "\u2016"],
@@ -23,7 +25,7 @@ export const KINDS = /** @type {Record<string, [string, string]>} */ ({
 /** Two lanes (Digital Human above, agent below) with the events between them, drawn from outlines. */
 export class Lanes {
   /**
-   * @param {{ ask: (zoom: number, from: number, to: number) => Promise<Outline | null>, onSeek: (ms: number) => void }} hooks
+   * @param {{ ask: (zoom: number, from: number, to: number) => Promise<Outline | null>, onSeek: (ms: number) => void, onSelect?: (stretch: Stretch) => void }} hooks
    */
   constructor(hooks) {
     this.hooks = hooks;
@@ -45,7 +47,8 @@ export class Lanes {
     }));
     const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ onclick) =>
       el("button", { type: "button", "aria-label": label, title: label, onclick }, text);
-    this.node = el("div", { class: "lanebox" },
+    this.measured = el("output", { class: "measured" });
+    this.node = el("div", { class: "lanebox" }, this.measured,
       el("div", { class: "lanenames", "aria-hidden": "true" }, el("span", {}, "Digital Human"), el("span", {}, "Agent")),
       this.canvas,
       el("div", { class: "zooms" },
@@ -70,9 +73,31 @@ export class Lanes {
     return this.view.from + share * (this.view.to - this.view.from);
   }
 
-  /** @param {PointerEvent} event */
+  /**
+   * A click seeks; a stretch that is dragged over is measured.
+   * @param {PointerEvent} event
+   */
   press(event) {
-    if (event.button === 0) this.hooks.onSeek(Math.min(this.duration, Math.max(0, this.at(event))));
+    if (event.button !== 0) return;
+    const inside = (/** @type {PointerEvent} */ one) => Math.min(this.duration, Math.max(0, this.at(one)));
+    const begin = inside(event);
+    const over = new AbortController();
+    /** @type {Stretch | null} */
+    let stretch = null;
+    addEventListener("pointermove", (moved) => {
+      if (!this.hooks.onSelect || (!stretch && Math.abs(moved.clientX - event.clientX) < DRAG_PX)) return;
+      const end = inside(moved);
+      stretch = { from: Math.min(begin, end), to: Math.max(begin, end) };
+      this.lit = [stretch];
+      this.measured.textContent = ms(stretch.to - stretch.from) + " from " + clock(stretch.from);
+      this.draw();
+    }, { signal: over.signal });
+    addEventListener("pointercancel", () => over.abort(), { signal: over.signal });
+    addEventListener("pointerup", () => {
+      over.abort();
+      if (stretch && this.hooks.onSelect) this.hooks.onSelect(stretch);
+    }, { signal: over.signal });
+    this.hooks.onSeek(begin);
   }
 
   /**
@@ -157,6 +182,7 @@ export class Lanes {
    * @param {number} [number]
    */
   light(lit, number = 0) {
+    this.measured.textContent = lit[number] ? ms(lit[number].to - lit[number].from) + " from " + clock(lit[number].from) : "";
     this.lit = lit;
     this.canvas.dataset.lit = lit.map(({ from, to }) => from + "-" + to).join(",");
     const one = lit[number];

@@ -1,5 +1,6 @@
 import { el, isPressed, section } from "./dom.js";
 import { ask, follow, get, maybe, outline, post, save } from "./api.js";
+import { againView } from "./again.js";
 import { CallView, EARLY } from "./call.js";
 import { reviewForm, reviewList } from "./review.js";
 
@@ -87,12 +88,29 @@ export async function callPage(id, page) {
   };
   /** @type {CallView} */
   const view = new CallView(source);
-  page.key = (event) => view.player.key(event);
+  page.key = (event) => view.player.key(event) || neighbour(event, data.result, page);
   page.title("Call " + id);
   page.show(el("p", {}, el("a", { href: "/runs/" + data.result.simulation_run_id }, "Run " + data.result.simulation_run_id)), view.node);
   await view.start();
   page.after(() => view.player.close());
   if (!isOver(data.result.status)) void watch(id, view, page);
+}
+
+/**
+ * N and P lead to the next and the previous call of the run.
+ * @param {KeyboardEvent} event
+ * @param {any} result
+ * @param {import("./app.js").Page} page
+ */
+function neighbour(event, result, page) {
+  const by = { n: 1, p: -1 }[event.key.toLowerCase()];
+  if (!by || event.ctrlKey || event.metaKey || event.altKey) return false;
+  void get("/v1/retrieve-simulation-results/" + result.simulation_run_id).then(({ simulation_results: list }) => {
+    const ids = list.map((/** @type {any} */ one) => one.id).sort((/** @type {number} */ one, /** @type {number} */ other) => one - other);
+    const next = ids[ids.indexOf(result.id) + by];
+    if (next !== undefined) page.go("/results/" + next);
+  }).catch(page.refused);
+  return true;
 }
 
 /**
@@ -209,7 +227,10 @@ function tools(id, view, page) {
     Object.assign(view.data, await load(id));
     view.show();
   };
+  const more = el("div");
+  void againView(view.data, page).then((node) => more.replaceChildren(node), () => {});
   return [
+    more,
     evaluated ? section("Review", reviewForm(id, result, again, page), reviewList(view.data.reviews, result)) : "",
     section("Download", el("p", { class: "downloads" }, downloads(id, view.data).map(([name, path, file]) =>
       saver(name, path, file, page)))),

@@ -44,7 +44,7 @@ export class Player {
     this.speed = el("select", { "aria-label": "Speed", onchange: () => { this.audio.playbackRate = Number(this.speed.value); } },
       SPEEDS.map((speed) => el("option", { value: String(speed) }, speed + "\u00d7")));
     this.node = el("div", { class: "player", id: "player" }, this.button, this.time,
-      el("fieldset", { class: "solo" }, el("legend", { class: "hidden" }, "Heard"), solos), this.speed, this.note, this.told, el("small", { class: "keys" }, "Keys: space plays, arrows 1 s, J and L 10 s, K pauses"), this.audio);
+      el("fieldset", { class: "solo" }, el("legend", { class: "hidden" }, "Heard"), solos), this.speed, this.note, this.told, el("small", { class: "keys" }, "Keys: space plays, arrows 1 s, J and L 10 s, K pauses, N and P other calls"), this.audio);
     this.audio.addEventListener("play", () => this.shown());
     this.audio.addEventListener("pause", () => this.shown());
     this.audio.addEventListener("ended", () => void this.goOn());

@@ -1,5 +1,7 @@
 import { el, words, ms, asMs, isPressed, once, Rows, span, table, when, section, facts } from "./dom.js";
-import { ask, follow, post, save } from "./api.js";
+import { ask, follow, get, post, save } from "./api.js";
+import { sure } from "./forms.js";
+import { Strips } from "./strips.js";
 import { chip, codeWords, countsIn, groupOf, ownerWords, runWord, tally, waitWords, wordOf } from "./told.js";
 
 /** Least time between two drawings of a run that goes on, in milliseconds. */
@@ -31,6 +33,9 @@ export async function runPage(id, page) {
   const rows = new Rows("Results", ["Result", "Caller", "Verdict", "Reason", "Who has to act", "Mean latency", "By agent", "By caller", "Pacing", "Length"]);
   const empty = el("p", { class: "empty" });
   const shown = el("p", { class: "downloads" });
+  const strips = new Strips(stop.signal);
+  const glance = section("Calls at a glance", el("p", { class: "note" }, "Those that go on, then those that did not pass, then the slowest. Keys: N next, P previous."), strips.node);
+  page.key = (event) => step(event, strips.node);
   parts.list.append(section("Results", shown, rows.node, empty));
   let drawing = 0;
   const draw = () => {
@@ -39,7 +44,8 @@ export async function runPage(id, page) {
     // What is being clicked is not taken away.
     if (isPressed()) { drawing = window.setTimeout(draw, DRAW_MS); return; }
     const list = [...results.values()].sort((one, other) => one.id - other.id);
-    once(parts.head, run, () => head(run, page));
+    once(parts.head, [run, failedIn(list)], () => head(run, failedIn(list), page));
+    strips.show(list);
     once(parts.counts, [countsIn(list), word, reasons(list)], () => counters(list, word, (chosen) => { word = chosen; draw(); }));
     once(parts.dots, [run.p50_agent_latency, run.p95_agent_latency, list.map((one) => [one.id, one.latency])], () => section("Latency of the agent", latencies(list, run, (from, to) => { range = [from, to]; draw(); parts.list.scrollIntoView({ block: "start" }); })));
     once(parts.callers, list.map((one) => [one.digital_human_name, groupOf(one), one.latency]), () => section("By caller", byCaller(list)));
@@ -50,7 +56,7 @@ export async function runPage(id, page) {
     shown.hidden = !filter;
     once(shown, filter, () => filter ? el("span", {}, "Only: " + filter + " ", el("button", { type: "button", onclick: () => { word = ""; range = null; draw(); } }, "Show all")) : "");
   };
-  page.show(parts.head, parts.counts, parts.list, parts.dots, parts.callers);
+  page.show(parts.head, parts.counts, glance, parts.list, parts.dots, parts.callers);
   const take = (/** @type {string} */ event, /** @type {any} */ data) => {
     if (event === "run") run = data;
     if (event === "result") results.set(data.id, data);
@@ -61,21 +67,66 @@ export async function runPage(id, page) {
 }
 
 /**
- * @param {any} run
+ * N and P move the focus to the next and the previous call.
+ * @param {KeyboardEvent} event
+ * @param {HTMLElement} list
+ */
+function step(event, list) {
+  const by = { n: 1, p: -1 }[event.key.toLowerCase()];
+  if (!by || event.ctrlKey || event.metaKey || event.altKey) return false;
+  const links = [...list.querySelectorAll("a")];
+  const now = links.indexOf(/** @type {HTMLAnchorElement} */ (document.activeElement));
+  const next = links[Math.min(links.length - 1, Math.max(0, now + by))];
+  if (next) next.focus();
+  return Boolean(next);
+}
+
+/**
+ * Callers whose calls failed or did not reach the agent, each once.
+ * @param {any[]} list
+ */
+function failedIn(list) {
+  return [...new Set(list.filter((one) => ["failed", "unreachable"].includes(groupOf(one)) && one.digital_human_id).map((one) => one.digital_human_id))];
+}
+
+/**
+ * Adds a tag to every result of a run.
+ * @param {() => Promise<number[]>} ids of the results
  * @param {import("./app.js").Page} page
  */
-function head(run, page) {
+function tagging(ids, page) {
+  const text = el("input", { "aria-label": "Tag", maxLength: 60, required: true, placeholder: "tag" });
+  const form = el("form", { class: "inline needs-write", onsubmit: async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    try {
+      for (const id of await ids()) await post("/v1/update-simulation-result", { simulation_result_id: String(id), tags: [text.value.trim()] });
+      page.notice("The calls of the run have the tag " + text.value.trim() + ".");
+      text.value = "";
+    } catch (error) { page.refused(/** @type {Error} */ (error)); }
+  } }, text, " ", el("button", { type: "submit" }, "Tag"));
+  return form;
+}
+
+/**
+ * @param {any} run
+ * @param {number[]} failed callers that are called again
+ * @param {import("./app.js").Page} page
+ */
+function head(run, failed, page) {
   const refuse = (/** @type {Error} */ error) => page.refused(error);
   const button = (/** @type {string} */ text, /** @type {() => Promise<any>} */ act, more = "") => el("button", { type: "button", class: more, onclick: () => act().catch(refuse) }, text);
   const again = () => post("/v1/queue-simulation-run", { simulation_id: String(run.simulation_id), seed: run.seed }).then((made) => page.go("/runs/" + made.simulation_run_id));
+  const failedAgain = () => post("/v1/queue-simulation-run", { simulation_id: String(run.simulation_id), seed: run.seed, digital_human_ids: failed }).then((made) => page.go("/runs/" + made.simulation_run_id));
   const cancel = () => ask("POST", "/v1/simulation-run/" + run.id + "/cancel?hangup=true");
+  const ids = async () => (await get("/v1/retrieve-simulation-results/" + run.id)).simulation_results.map((/** @type {any} */ one) => one.id);
   const keep = (/** @type {string} */ format, /** @type {string} */ end) => button(format === "junit" ? "JUnit" : format.toUpperCase(), () => save("/v1/simulation-run/" + run.id + "/export?format=" + format, "run-" + run.id + end));
   return el("div", {}, el("h1", {}, "Run " + run.id), el("p", { class: "chips" }, chip(runWord(run)),
     " ", el("a", { href: "/agents/" + run.agent_id }, words(run.agent_name ?? "agent " + run.agent_id, 80)), " ", el("a", { href: "/simulations/" + run.simulation_id }, words(run.simulation_name ?? "simulation " + run.simulation_id, 80))),
   facts(["Completed", run.tests_completed + " of " + run.total_tests], ["Latency, median", asMs(run.p50_agent_latency)], ["Latency, 95th percentile", asMs(run.p95_agent_latency)],
     ["Started", when(run.started_at)], ["Took", span(run.duration_ms)], ["By", run.created_by && words(run.created_by, 60)], ["Seed", run.seed], ["Tags", (run.tags || []).length ? words(run.tags.join(", ")) : null], ["Summary", run.summary && words(run.summary)]),
-  el("p", { class: "downloads" }, button("Run again with this seed", again, "needs-write"), run.status === "RUNNING" ? button("Cancel", cancel, "needs-write") : null,
-    " Export: ", keep("csv", ".csv"), keep("json", ".json"), keep("junit", ".xml")));
+  el("p", { class: "downloads" }, button("Run again with this seed", again, "needs-write"), failed.length ? button("Call the " + failed.length + " failed again", failedAgain, "needs-write") : null, run.status === "RUNNING" ? button("Hang up all", cancel, "needs-write danger") : null,
+    tagging(ids, page), run.status === "RUNNING" ? null : sure("Delete the run", () => ask("DELETE", "/v1/simulation-run/" + run.id).then(() => page.go("/")), page),
+    " Export: ", keep("csv", ".csv"), keep("json", ".json"), keep("junit", ".xml"), button("One HTML file", () => save("/v1/simulation-run/" + run.id + "/page", "run-" + run.id + ".html"))));
 }
 
 /**

@@ -22,12 +22,13 @@ export async function runsPage(page) {
   page.title("Runs");
   const [first, agents] = await Promise.all([get(path), get("/v1/all-agents").catch(() => [])]);
   if (!first.simulation_runs.length && ![...wanted].length) return page.show(welcome(page));
-  const rows = runRows();
+  const rows = runRows("");
+  const ticks = ticking(page);
   const empty = el("p", { class: "empty" });
   const more = el("button", { type: "button" }, "Older runs");
   let [runs, cursor] = [first.simulation_runs, first.next_cursor];
   const fill = () => {
-    rows.show(runs, runCells);
+    rows.show(runs, (run) => [ticks.box(run), ...runCells(run)]);
     rows.node.hidden = !runs.length;
     empty.textContent = runs.length ? "" : "No run is like this.";
     more.hidden = cursor === null;
@@ -44,7 +45,7 @@ export async function runsPage(page) {
     more.disabled = false;
   };
   fill();
-  page.show(el("h1", {}, "Runs"), filters(query, agentList(agents), page), rows.node, empty, more, sampleButton(page));
+  page.show(el("h1", {}, "Runs"), filters(query, agentList(agents), page), rows.node, ticks.go, empty, more, sampleButton(page));
   const look = async () => {
     if (page.isGone()) return;
     const isMoving = runs.some((/** @type {any} */ run) => run.status !== "COMPLETED");
@@ -67,13 +68,41 @@ export async function runsPage(page) {
   setTimeout(look, LOOK_MS);
 }
 
+/**
+ * Ticks of the runs of a list: two of them are compared.
+ * @param {import("./app.js").Page} page
+ */
+function ticking(page) {
+  /** @type {[number, any][]} */
+  const ticked = [];
+  const button = el("button", { type: "button", disabled: true, onclick: () => {
+    const [a, b] = ticked.map(([id]) => id).sort((one, other) => one - other);
+    page.go("/compare?a=" + a + "&b=" + b);
+  } }, "Compare the two ticked runs");
+  const box = (/** @type {any} */ run) => {
+    const isTicked = ticked.some(([id]) => id === run.id);
+    const made = el("input", { type: "checkbox", checked: isTicked, "aria-label": "Tick run " + run.id, onchange: () => {
+      const at = ticked.findIndex(([id]) => id === run.id);
+      if (at >= 0) ticked.splice(at, 1);
+      if (made.checked) ticked.push([run.id, made]);
+      // Only the two latest ticks count.
+      if (ticked.length > 2) { const first = ticked.shift(); if (first) first[1].checked = false; }
+      button.disabled = ticked.length !== 2;
+    } });
+    if (isTicked) ticked[ticked.findIndex(([id]) => id === run.id)][1] = made;
+    return made;
+  };
+  return { box, go: el("p", {}, button) };
+}
+
 /** @param {any} answer */
 export function agentList(answer) {
   return Array.isArray(answer) ? answer : answer.agents || [];
 }
 
-function runRows() {
-  return new Rows("Runs", ["Run", "Agent", "Simulation", "Status", "Results", "p50", "p95", "Tags", "Started", "Took", "By"]);
+/** @param {...string} before heads of columns before those of the run */
+function runRows(...before) {
+  return new Rows("Runs", [...before, "Run", "Agent", "Simulation", "Status", "Results", "p50", "p95", "Tags", "Started", "Took", "By"]);
 }
 
 /** @param {any} run */

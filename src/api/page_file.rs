@@ -38,12 +38,13 @@ macro_rules! scripts {
 }
 
 /// Modules of the page. Those that a call needs stand first, each behind those that it imports.
-const SCRIPTS: [Asset; 39] = scripts![
+const SCRIPTS: [Asset; 42] = scripts![
     "dom.js",
     "told.js",
     "lanes.js",
     "player.js",
     "numbers.js",
+    "headline.js",
     "about.js",
     "why.js",
     "ladder.js",
@@ -66,6 +67,8 @@ const SCRIPTS: [Asset; 39] = scripts![
     "hearing.js",
     "caller.js",
     "suite.js",
+    "again.js",
+    "strips.js",
     "expect.js",
     "compare.js",
     "drafts.js",
@@ -81,7 +84,7 @@ const SCRIPTS: [Asset; 39] = scripts![
 ];
 
 /// Modules of a page of one call: the first of [`SCRIPTS`].
-const OF_A_CALL: usize = 12;
+const OF_A_CALL: usize = 13;
 
 /// Every file but the document, as it is served.
 pub(super) static ASSETS: LazyLock<Vec<Asset<String>>> = LazyLock::new(|| {

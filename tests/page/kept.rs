@@ -116,6 +116,13 @@ async fn all_kinds(_: &Path, mut parts: Parts) -> String {
 }
 
 #[tokio::test]
+async fn a_call_tells_most_first_and_is_made_again() {
+    let kept = Kept::start(async |_, _| String::new()).await;
+    super::glance::a_call_tells_most_first(&kept.browser, &kept.base).await;
+    super::glance::a_call_is_made_again(&kept.browser, &kept.base).await;
+}
+
+#[tokio::test]
 async fn every_number_row_and_event_of_a_call_leads_to_its_place() {
     let kept = Kept::start(json!({ "name": "Sam", "interruptions": { "type": "high" } }), all_kinds).await;
     kept.open("/results/1", ".downloads button").await;
