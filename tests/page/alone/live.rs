@@ -39,6 +39,7 @@ async fn a_latency_is_shown_within_a_second_and_the_call_is_hung_up() {
     browser
         .run(
             "window.end = [...document.querySelectorAll('button')].find((one) => one.textContent === 'Hang up');
+             document.querySelector('.all-numbers').open = true;
              document.querySelector('.figure[data-kind=latency]').focus();
              window.focused = document.activeElement.textContent;
              window.rows = document.querySelectorAll('.transcript li').length;
