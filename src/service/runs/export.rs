@@ -200,7 +200,7 @@ const VERDICT: [&str; 2] = ["verdict", "verdict_reason"];
 fn write_properties(xml: &mut Xml, result: &ResultRecord) -> io::Result<()> {
     let mut all: Vec<(String, String)> = Vec::new();
     all.extend(result.body.word().map(|word| ("verdict".to_owned(), word.as_str().to_owned())));
-    all.extend(reviewed(&evaluation(result)));
+    all.extend(review_values(&evaluation(result)));
     if all.is_empty() {
         return Ok(());
     }
@@ -214,7 +214,7 @@ fn write_properties(xml: &mut Xml, result: &ResultRecord) -> io::Result<()> {
 }
 
 /// Returns the values that people have set, by name.
-fn reviewed(evaluation: &Evaluation) -> Vec<(String, String)> {
+fn review_values(evaluation: &Evaluation) -> Vec<(String, String)> {
     if !evaluation.human_edited {
         return Vec::new();
     }

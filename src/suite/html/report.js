@@ -4,6 +4,8 @@ const page = document.getElementById('page');
 const LEAD_MS = 1000;
 // Places of the median and of the 95th percentile in a row of the table.
 const FIGURES = [6, 7];
+// Place of the verdict on the gate.
+const GATE = 8;
 
 function el(name, text, className) {
   const node = document.createElement(name);
@@ -201,7 +203,10 @@ function inOrder(expectations) {
 
 // What was measured of an expectation, as the figures show it.
 function measured(one) {
-  return one.expected.metric && typeof one.measured === 'number' ? figure(one.expected.metric, one.measured) : shown(one.measured);
+  const found = one.measured;
+  if (one.expected.metric && typeof found === 'number') return figure(one.expected.metric, found);
+  if (one.expected.ended_by && found && found.ended_by) return 'by ' + (found.ended_by === 'user' ? 'the caller' : 'the ' + found.ended_by) + ' after ' + Number(found.after_s).toFixed(2) + ' s';
+  return shown(found);
 }
 
 // The answer of a scenario whose latency is nearest to a figure of its row: the call, and the stretch.
@@ -216,6 +221,7 @@ function nearest(scenario, value) {
 
 function rowOf(cells, at) {
   return cells.map((cell, column) => {
+    if (column === GATE) return chip(cell);
     const value = FIGURES.includes(column) ? data.figures[at][column - FIGURES[0]] : null;
     const found = value === null ? null : nearest(cells[0], value);
     const text = value === null ? cell : ms(value * 1000);
@@ -225,7 +231,7 @@ function rowOf(cells, at) {
 
 page.append(el('h1', data.title), verdictLine());
 data.notes.forEach(note => page.append(el('p', note, 'note')));
-const rows = table(data.head, data.rows.map(rowOf));
+const rows = table(data.head.map(title => title.replace('unknown', 'not judged')), data.rows.map(rowOf));
 rows.id = 'table';
 page.append(rows);
 if (data.left) page.append(el('p', data.left + ' calls did not fit into this file.', 'note'));
