@@ -365,6 +365,10 @@ async fn counters_are_those_of_the_reports(browser: &Browser, base: &str, run: i
     let junit = client().get(path).header("x-api-key", KEY).send().await.expect("it answers").text().await;
     let junit = junit.expect("a text");
     let of = |word: &str| counted[1][word].as_u64().unwrap_or(0) as usize;
+    for (word, shown) in words {
+        let told = junit.matches(&format!("name=\"verdict\" value=\"{word}\"")).count();
+        assert_eq!(told, of(shown), "{word}: {junit}");
+    }
     let passed = junit.matches("<testcase").count()
         - ["<failure", "<error", "<skipped"].iter().map(|tag| junit.matches(tag).count()).sum::<usize>();
     assert_eq!((passed, junit.matches("<failure").count()), (of("passed"), of("failed")), "{junit}");
@@ -398,7 +402,7 @@ async fn a_call_that_waits_says_why_and_is_cancelled(browser: &Browser, base: &s
     let run = queue_run(base, &address, json!({ "name": "Sam" }), more).await;
     let waits = run["simulation_result_ids"][1].as_str().expect("an id");
     browser.open(&format!("{base}/results/{waits}")).await;
-    let told = "document.querySelector('.head .plate') && document.querySelector('.head .plate').textContent.includes('place') && [...document.querySelectorAll('button')].some((one) => one.textContent === 'Cancel')";
+    let told = "document.querySelector('.head .plate') && document.querySelector('.head .plate').textContent.includes('max_concurrent') && [...document.querySelectorAll('button')].some((one) => one.textContent === 'Cancel')";
     browser.until("the reason", told).await;
     assert_eq!(
         browser.run("return document.querySelector('canvas').checkVisibility()").await,

@@ -93,7 +93,7 @@ export async function scenarioPage(id, page) {
   starting(id, humans, page),
   section("Callers", humans.length ? table("Callers", ["Id", "Name", "Intent", "Language", "Speed", "Noise", "Line", "Success"], humans.map((/** @type {any} */ one) => [
     el("a", { href: "/callers/" + one.id + "?simulation=" + id }, String(one.id)), words(one.name, 60), words(one.intent, 160), one.language, one.voice_speed, one.background_noise, one.connection_quality, words(one.success_criteria, 120)])) :
-    el("p", { class: "empty" }, "There is no Digital Human."), el("p", { class: "needs-write" }, el("a", { class: "button", href: "/callers/new?simulation=" + id }, "Add a caller")), drafting(id, simulation.agent_id, again, page)),
+    el("p", { class: "empty" }, "There is no Digital Human."), el("p", { class: "needs-write" }, el("a", { class: "button", href: "/callers/new?simulation=" + id }, "Add a caller")), el("div", { class: "needs-write" }, drafting(id, simulation.agent_id, again, page))),
   el("div", { class: "needs-write" }, section("Expectations of every caller", expected(humans, again, page))),
   section("Settings", more("Repetitions, calls at once, longest call", settingsOf(id, all, simulation, again))),
   section("Schedule", scheduling(id, schedules ? schedules.schedules.filter((/** @type {any} */ one) => String(one.simulation_id) === id) : [], again, page)),

@@ -206,7 +206,7 @@ const WAITS = /** @type {Record<string, string>} */ ({
  * @param {any} result
  */
 export function waitWords(result) {
-  if (result.queue_reason_text) return result.queue_reason_text;
+  if (result.queue_reason_text) return "It waits: " + result.queue_reason_text;
   return result.queue_reason ? "It waits for " + (WAITS[result.queue_reason] || result.queue_reason.replace(/_/g, " ")) : "It is about to begin";
 }
 
