@@ -214,7 +214,7 @@ async fn events_are_filtered(kept: &Kept) {
         canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: box.left + (at / whole) * box.width, clientY: box.top + 60, bubbles: true }));
         return [shapes.length > 5 && new Set(shapes).size === shapes.length, canvas.title.includes('The Digital Human was 300 ms late')];";
     assert_eq!(kept.browser.run(shapes).await, json!([true, true]));
-    let hide = "const box = [...document.querySelectorAll('.toggles label')].find((one) => one.textContent === 'Hold').querySelector('input');
+    let hide = "const box = [...document.querySelectorAll('.toggles label')].find((one) => one.textContent.endsWith('Hold')).querySelector('input');
         box.click(); return box.checked;";
     assert_eq!(kept.browser.run(hide).await, false);
     let after: Vec<(String, f64)> = serde_json::from_value(kept.browser.run(listed).await).expect("events");
