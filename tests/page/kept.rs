@@ -19,7 +19,8 @@ const MS_BYTES: i64 = 64;
 /// Most bytes that a call of an hour loads before it is played.
 const LOADED: f64 = 200_000.0;
 
-/// An engine over one run of one call, whose agent speaks over its caller; `change` makes the database another one before it.
+/// An engine over one run of one call, whose agent speaks over its caller; `change` makes the database another one
+/// before it.
 struct Kept {
     base: String,
     browser: Browser,
