@@ -95,8 +95,8 @@ async fn run_over(base: &str, run: i64) {
     assert!(text.contains("event: end"), "{text}");
 }
 
-/// Returns a script that clicks every number that `which` selects. It reports those whose stretches are not highlighted,
-/// whose first one is not played from a second before, or whose lanes and player are not in view then.
+/// Returns a script that clicks every number that `which` selects. It reports those whose stretches are not lit, whose
+/// first one is not played from a second before, or whose lanes and player are not in view then.
 fn click_all(which: &str) -> String {
     format!("const which = {};{CLICK_ALL}", json!(which))
 }

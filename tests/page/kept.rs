@@ -19,7 +19,8 @@ const MS_BYTES: i64 = 64;
 /// Most bytes that a call of an hour loads before it is played.
 const LOADED: f64 = 200_000.0;
 
-/// An engine over one run of one call, whose agent speaks over its caller; `change` makes the database another one before it.
+/// An engine over one run of one call, whose agent speaks over its caller; `change` makes the database another one
+/// before it.
 struct Kept {
     base: String,
     browser: Browser,
@@ -221,7 +222,7 @@ async fn events_are_filtered(kept: &Kept) {
         canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: box.left + (at / whole) * box.width, clientY: box.top + 60, bubbles: true }));
         return [shapes.length > 5 && new Set(shapes).size === shapes.length, canvas.title.includes('The Digital Human was 300 ms late')];";
     assert_eq!(kept.browser.run(shapes).await, json!([true, true]));
-    let hide = "const box = [...document.querySelectorAll('.toggles label')].find((one) => one.textContent === 'Hold').querySelector('input');
+    let hide = "const box = [...document.querySelectorAll('.toggles label')].find((one) => one.textContent.endsWith('Hold')).querySelector('input');
         box.click(); return box.checked;";
     assert_eq!(kept.browser.run(hide).await, false);
     let after: Vec<(String, f64)> = serde_json::from_value(kept.browser.run(listed).await).expect("events");
