@@ -104,6 +104,7 @@ fn click_all(which: &str) -> String {
 const CLICK_ALL: &str = "
     const wrong = [];
     const audio = document.querySelector('audio');
+    document.querySelectorAll('.all-numbers').forEach((all) => { all.open = true; });
     for (const button of document.querySelectorAll(which)) {
         button.scrollIntoView({ block: 'center' });
         button.click();

@@ -43,11 +43,12 @@ function order(result, run) {
 export async function againView(data, page) {
   const { result, human } = data;
   if (!human || !result.simulation_id || result.journey_step !== null) return "";
-  const [agent, simulation, run, of] = await Promise.all([
-    maybe("/v1/agents/" + result.agent_id), maybe("/v1/simulation/" + result.simulation_id), maybe("/v1/retrieve-simulation-results/" + result.simulation_run_id), get("/v1/behaviour-levels"),
+  const [agent, simulation, of] = await Promise.all([
+    maybe("/v1/agents/" + result.agent_id), maybe("/v1/simulation/" + result.simulation_id), get("/v1/behaviour-levels"),
   ].map((one) => Promise.resolve(one).catch(() => null)));
   if (!agent || !simulation || !of) return "";
-  const asked = order(result, run);
+  // A run may have many results: its seed is asked for when it is needed.
+  const asked = async () => order(result, (await get("/v1/retrieve-simulation-results/" + result.simulation_run_id)).simulation_run);
   const go = (/** @type {any} */ body) => post("/v1/queue-simulation-run", body).then((made) => page.go("/results/" + made.simulation_result_ids[0]));
   const button = (/** @type {string} */ text, /** @type {() => Promise<any>} */ act) => {
     const node = el("button", { type: "button", onclick: () => { node.disabled = true; act().catch((error) => { node.disabled = false; page.refused(error); }); } }, text);
@@ -70,17 +71,18 @@ export async function againView(data, page) {
     const kept = Object.fromEntries(Object.entries({ max_call_duration, max_call_duration_units }).filter(([, value]) => value));
     const made = await post("/v1/create-simulation", { agent_id: String(result.agent_id), name: (simulation.name || "Simulation") + what, ...kept });
     await post("/v1/create-digital-human", { digital_human: { ...given(human), svc_as_code_id: null, name: (human.name || "caller") + what, [lever.value]: level.value }, simulation_ids: [made.simulation_id] });
-    await go({ simulation_id: String(made.simulation_id), seed: asked.seed });
+    await go({ simulation_id: String(made.simulation_id), seed: (await asked()).seed });
   };
   const line = command(agent, human, result);
-  const texts = /** @type {[string, string | null][]} */ ([["ringer call", line], ["curl", "curl -X POST " + location.origin + "/v1/queue-simulation-run -H \"X-API-Key: $RINGER_KEY\" -H 'Content-Type: application/json' -d " + quoted(JSON.stringify(asked))], ["Suite (YAML)", suiteOf(agent, simulation, [human])]]);
+  const texts = /** @type {[string, () => any][]} */ ([["ringer call", () => line], ["curl", async () => "curl -X POST " + location.origin + "/v1/queue-simulation-run -H \"X-API-Key: $RINGER_KEY\" -H 'Content-Type: application/json' -d " + quoted(JSON.stringify(await asked()))], ["suite (YAML)", () => suiteOf(agent, simulation, [human])]]);
   const shown = el("pre", { tabIndex: 0, hidden: true });
-  const copies = texts.filter(([, text]) => text).map(([name, text]) => el("button", { type: "button", data: { copy: name }, onclick: async () => {
+  const copies = texts.filter(([name]) => name !== "ringer call" || line).map(([name, make]) => el("button", { type: "button", data: { copy: name }, onclick: async () => {
+    const text = await Promise.resolve(make()).catch(page.refused);
     shown.hidden = false;
-    shown.textContent = text;
+    shown.textContent = text || "";
     // A page that is not served over TLS may have no clipboard: the text can be marked then.
     await navigator.clipboard?.writeText(text || "").then(() => page.notice("Copied."), () => {});
-  } }, "Copy as " + name));
-  return section("Again", el("p", { class: "acts needs-write" }, button("Call again with this seed", () => go(asked))),
-    el("p", { class: "acts needs-write" }, el("label", {}, "One lever changed: ", lever), level, button("Call with it changed", changed)), el("p", { class: "acts" }, copies), shown);
+  } }, "As " + name));
+  return section("Again", el("p", { class: "acts needs-write" }, button("Call again with this seed", () => asked().then(go))),
+    el("p", { class: "acts needs-write" }, el("label", {}, "One lever changed: ", lever), level, button("Call with it changed", changed)), el("p", { class: "acts" }, "Copy:", copies), shown);
 }

@@ -1,13 +1,11 @@
 import { el, ms } from "./dom.js";
-import { figureList, lengthOf, overlapsOf } from "./numbers.js";
+import { PER_MS, figureList, lengthOf, overlapsOf } from "./numbers.js";
 
 /**
  * A number that stands on top of a call, with what it should be.
  * @typedef {import("./numbers.js").Figure & { aim: string, isMet: boolean | null }} Headline
  */
 
-/** Samples a millisecond. */
-const PER_MS = 16;
 /** What is usually aimed at, where the call has no expectation of its own: most seconds. */
 const AIMS = /** @type {Record<string, number>} */ ({ p50_agent_latency: 0.8, p95_agent_latency: 1.5, max_agent_latency: 3 });
 /** Longest time in which a side that is cut in on should fall silent, in milliseconds. */

@@ -8,7 +8,7 @@ import { el, ms, clock } from "./dom.js";
  */
 
 /** Samples a millisecond. */
-const PER_MS = 16;
+export const PER_MS = 16;
 /** Silence of both sides from which it is shown as dead air, in milliseconds. */
 const DEAD_AIR_MS = 2000;
 /** Shortest overlap that counts where nobody stopped, in milliseconds: older servers do not tell what counts. */

@@ -125,7 +125,7 @@ function head(run, failed, page) {
   facts(["Completed", run.tests_completed + " of " + run.total_tests], ["Latency, median", asMs(run.p50_agent_latency)], ["Latency, 95th percentile", asMs(run.p95_agent_latency)],
     ["Started", when(run.started_at)], ["Took", span(run.duration_ms)], ["By", run.created_by && words(run.created_by, 60)], ["Seed", run.seed], ["Tags", (run.tags || []).length ? words(run.tags.join(", ")) : null], ["Summary", run.summary && words(run.summary)]),
   el("p", { class: "downloads" }, button("Run again with this seed", again, "needs-write"), failed.length ? button("Call the " + failed.length + " failed again", failedAgain, "needs-write") : null, run.status === "RUNNING" ? button("Hang up all", cancel, "needs-write danger") : null,
-    tagging(ids, page), run.status === "RUNNING" ? null : sure("Delete the run", () => ask("DELETE", "/v1/simulation-run/" + run.id).then(() => page.go("/")), page),
+    tagging(ids, page), run.status === "RUNNING" ? null : el("span", { class: "needs-write" }, sure("Delete the run", () => ask("DELETE", "/v1/simulation-run/" + run.id).then(() => page.go("/")), page)),
     " Export: ", keep("csv", ".csv"), keep("json", ".json"), keep("junit", ".xml"), button("One HTML file", () => save("/v1/simulation-run/" + run.id + "/page", "run-" + run.id + ".html"))));
 }
 

@@ -89,8 +89,8 @@ impl Clock {
         }
     }
 
-    /// Waits until somebody waits for a moment at most `within` milliseconds ahead, and moves a fixed clock to the first
-    /// such moment. Waits that are over, but not yet polled, do not count. For tests.
+    /// Waits until somebody waits for a moment at most `within` milliseconds ahead, and moves a fixed clock to the
+    /// first such moment. Waits that are over, but not yet polled, do not count. For tests.
     pub async fn advance_to_wait(&self, within: i64) {
         let Clock::Fixed(still) = self else { return };
         let begin = self.now_ms();

@@ -189,7 +189,7 @@ async fn a_run_is_cancelled(browser: &Browser, base: &str) {
             .await;
     let id = run["simulation_run_id"].as_str().expect("an id").to_owned();
     show(browser, base, &format!("/runs/{id}"), ".downloads button").await;
-    let cancel = "const button = () => [...document.querySelectorAll('.downloads button')].find((one) => one.textContent === 'Cancel');
+    let cancel = "const button = () => [...document.querySelectorAll('.downloads button')].find((one) => one.textContent === 'Hang up all');
         button().click();
         const gone = await ready(() => !button());
         return [gone, document.querySelector('h1').textContent];";

@@ -118,7 +118,8 @@ async fn all_kinds(_: &Path, mut parts: Parts) -> String {
 
 #[tokio::test]
 async fn a_call_tells_most_first_and_is_made_again() {
-    let kept = Kept::start(json!({ "name": "Sam" }), async |_, _| String::new()).await;
+    let human = json!({ "name": "Sam", "interruptions": { "type": "high" } });
+    let kept = Kept::start(human, async |_, _| String::new()).await;
     super::glance::a_call_tells_most_first(&kept.browser, &kept.base).await;
     super::glance::a_call_is_made_again(&kept.browser, &kept.base).await;
 }
