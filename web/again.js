@@ -1,5 +1,5 @@
 import { el, section } from "./dom.js";
-import { get, maybe, post } from "./api.js";
+import { get, post } from "./api.js";
 import { levers } from "./start.js";
 import { given } from "./caller.js";
 import { suiteOf } from "./suite.js";
@@ -40,13 +40,9 @@ function order(result, run) {
  * @param {any} data
  * @param {import("./app.js").Page} page
  */
-export async function againView(data, page) {
+export function againView(data, page) {
   const { result, human } = data;
   if (!human || !result.simulation_id || result.journey_step !== null) return "";
-  const [agent, simulation, of] = await Promise.all([
-    maybe("/v1/agents/" + result.agent_id), maybe("/v1/simulation/" + result.simulation_id), get("/v1/behaviour-levels"),
-  ].map((one) => Promise.resolve(one).catch(() => null)));
-  if (!agent || !simulation || !of) return "";
   // A run may have many results: its seed is asked for when it is needed.
   const asked = async () => order(result, (await get("/v1/retrieve-simulation-results/" + result.simulation_run_id)).simulation_run);
   const go = (/** @type {any} */ body) => post("/v1/queue-simulation-run", body).then((made) => page.go("/results/" + made.simulation_result_ids[0]));
@@ -54,11 +50,26 @@ export async function againView(data, page) {
     const node = el("button", { type: "button", onclick: () => { node.disabled = true; act().catch((error) => { node.disabled = false; page.refused(error); }); } }, text);
     return node;
   };
-  const choices = levers(of);
-  const lever = el("select", { "aria-label": "Lever" }, choices.map(([name, label]) => el("option", { value: name }, label)));
+  const more = el("details", { class: "more-fields again", ontoggle: async () => {
+    if (more.childElementCount > 1) return;
+    try { more.append(...await choices(data, { asked, go, button }, page)); } catch (error) { page.refused(/** @type {Error} */ (error)); }
+  } }, el("summary", {}, "With one lever changed, or as text"));
+  return section("Again", el("p", { class: "acts needs-write" }, button("Call again with this seed", () => asked().then(go))), more);
+}
+
+/**
+ * Levers to change, and texts to copy.
+ * @param {any} data
+ * @param {{ asked: () => Promise<any>, go: (body: any) => Promise<any>, button: (text: string, act: () => Promise<any>) => any }} acts
+ * @param {import("./app.js").Page} page
+ */
+async function choices({ result, human }, { asked, go, button }, page) {
+  const [agent, simulation, of] = await Promise.all([get("/v1/agents/" + result.agent_id), get("/v1/simulation/" + result.simulation_id), get("/v1/behaviour-levels")]);
+  const all = levers(of);
+  const lever = el("select", { "aria-label": "Lever" }, all.map(([name, label]) => el("option", { value: name }, label)));
   const level = el("select", { "aria-label": "Level" });
   const fill = () => {
-    const [, , levels, normal] = /** @type {any} */ (choices.find(([name]) => name === lever.value));
+    const [, , levels, normal] = /** @type {any} */ (all.find(([name]) => name === lever.value));
     const now = human[lever.value] || normal;
     level.replaceChildren(...levels.filter((/** @type {any} */ [one]) => one !== now).map((/** @type {any} */ [one, about]) => el("option", { value: one }, one.replace(/_/g, " ") + (about ? " (" + about + ")" : ""))));
   };
@@ -83,6 +94,5 @@ export async function againView(data, page) {
     // A page that is not served over TLS may have no clipboard: the text can be marked then.
     await navigator.clipboard?.writeText(text || "").then(() => page.notice("Copied."), () => {});
   } }, "As " + name));
-  return section("Again", el("p", { class: "acts needs-write" }, button("Call again with this seed", () => asked().then(go))),
-    el("p", { class: "acts needs-write" }, el("label", {}, "One lever changed: ", lever), level, button("Call with it changed", changed)), el("p", { class: "acts" }, "Copy:", copies), shown);
+  return [el("p", { class: "acts needs-write" }, el("label", {}, "One lever changed: ", lever), level, button("Call with it changed", changed)), el("p", { class: "acts" }, "Copy:", copies), shown];
 }

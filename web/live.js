@@ -227,10 +227,8 @@ function tools(id, view, page) {
     Object.assign(view.data, await load(id));
     view.show();
   };
-  const more = el("div");
-  void againView(view.data, page).then((node) => more.replaceChildren(node), () => {});
   return [
-    more,
+    againView(view.data, page),
     evaluated ? section("Review", reviewForm(id, result, again, page), reviewList(view.data.reviews, result)) : "",
     section("Download", el("p", { class: "downloads" }, downloads(id, view.data).map(([name, path, file]) =>
       saver(name, path, file, page)))),

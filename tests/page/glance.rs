@@ -9,7 +9,7 @@ use crate::program::KEY;
 /// Checks the eight numbers on top of call 1, measures a stretch by dragging, and copies the call as texts.
 pub(super) async fn a_call_tells_most_first(browser: &Browser, base: &str) {
     browser.open(&format!("{base}/results/1")).await;
-    browser.until("what can be done again", "document.querySelector('[data-copy]')").await;
+    with_choices(browser, "/results/1").await;
     let heads = browser
         .run(
             "return [...document.querySelectorAll('.headlines .headline')].map((one) => ({
@@ -37,7 +37,8 @@ pub(super) async fn a_call_tells_most_first(browser: &Browser, base: &str) {
     let all = browser
         .run(
             "const rest = document.querySelector('.all-numbers');
-             return [rest.open, rest.querySelector('summary').textContent, rest.querySelectorAll('.figures li').length]",
+             const behind = [...rest.querySelectorAll('.more')].map((one) => parseInt(one.textContent, 10));
+             return [rest.open, rest.querySelector('summary').textContent, behind.reduce((sum, one) => sum + one, rest.querySelectorAll('.figures li').length)]",
         )
         .await;
     assert_eq!(all, json!([false, format!("All numbers ({})", all[2]), all[2]]));
@@ -75,6 +76,14 @@ pub(super) async fn a_call_tells_most_first(browser: &Browser, base: &str) {
     assert!(text("suite (YAML)").starts_with("version: 1\n"), "{copied:?}");
 }
 
+/// Waits for a call that is over, and opens what else can be done with it.
+async fn with_choices(browser: &Browser, path: &str) {
+    let more = format!("location.pathname === '{path}' && document.querySelector('.again')");
+    browser.until("the call", &more).await;
+    browser.run("document.querySelector('.again').open = true; return 1").await;
+    browser.until("choices", "document.querySelector('[data-copy]')").await;
+}
+
 /// Calls again with the seed and with another line, and looks at the runs as strips.
 pub(super) async fn a_call_is_made_again(browser: &Browser, base: &str) {
     let press = |text: &str| {
@@ -83,9 +92,7 @@ pub(super) async fn a_call_is_made_again(browser: &Browser, base: &str) {
         )
     };
     browser.run(&press("Call again with this seed")).await;
-    browser
-        .until("the second call", "location.pathname === '/results/2' && document.querySelector('[data-copy]')")
-        .await;
+    with_choices(browser, "/results/2").await;
     let seeds = browser
         .run("const of = document.querySelector('article.call').textContent; return of.match(/Seed(\\d+)/)[1]")
         .await;
@@ -98,9 +105,7 @@ pub(super) async fn a_call_is_made_again(browser: &Browser, base: &str) {
         )
         .await;
     browser.run(&press("Call with it changed")).await;
-    browser
-        .until("the third call", "location.pathname === '/results/3' && document.querySelector('[data-copy]')")
-        .await;
+    with_choices(browser, "/results/3").await;
     let third = ask_json(base, KEY, "/v1/retrieve-simulation-result/3").await["simulation_result"].clone();
     let human = ask_json(base, KEY, &format!("/v1/digital-human/{}", third["digital_human_id"])).await;
     let human = &human["digital_human"];

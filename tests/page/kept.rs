@@ -245,7 +245,7 @@ async fn stretches_end_and_repeat(kept: &Kept) {
              await ready(() => !audio.paused);
              await ready(() => audio.paused);
              const behind = audio.currentTime * 1000 - Number(button.dataset.to);
-             const told = document.querySelector('.player .hidden[role=status]').textContent.startsWith('Paused at ');
+             const told = await ready(() => document.querySelector('.player .hidden[role=status]').textContent.startsWith('Paused at '));
              button.click();
              await ready(() => !audio.paused && audio.currentTime * 1000 > Number(button.dataset.to));
              const isBack = await ready(() => audio.currentTime * 1000 < Number(button.dataset.to) - 200);
