@@ -1,7 +1,6 @@
 import { el, words, ms, asMs, isPressed, once, Rows, span, table, when, section, facts } from "./dom.js";
 import { ask, follow, get, post, save } from "./api.js";
 import { sure } from "./forms.js";
-import { Strips } from "./strips.js";
 import { chip, codeWords, countsIn, groupOf, ownerWords, runWord, tally, waitWords, wordOf } from "./told.js";
 
 /** Least time between two drawings of a run that goes on, in milliseconds. */
@@ -33,6 +32,8 @@ export async function runPage(id, page) {
   const rows = new Rows("Results", ["Result", "Caller", "Verdict", "Reason", "Who has to act", "Mean latency", "By agent", "By caller", "Pacing", "Length"]);
   const empty = el("p", { class: "empty" });
   const shown = el("p", { class: "downloads" });
+  // A call's page does without them.
+  const { Strips } = await import("./strips.js");
   const strips = new Strips(stop.signal);
   const glance = section("Calls at a glance", el("p", { class: "note" }, "Those that go on, then those that did not pass, then the slowest. Keys: N next, P previous."), strips.node);
   page.key = (event) => step(event, strips.node);

@@ -9,7 +9,7 @@ use crate::program::KEY;
 /// Checks the eight numbers on top of call 1, measures a stretch by dragging, and copies the call as texts.
 pub(super) async fn a_call_tells_most_first(browser: &Browser, base: &str) {
     browser.open(&format!("{base}/results/1")).await;
-    with_choices(browser, "/results/1").await;
+    with_choices(browser, 1).await;
     let heads = browser
         .run(
             "return [...document.querySelectorAll('.headlines .headline')].map((one) => ({
@@ -77,11 +77,16 @@ pub(super) async fn a_call_tells_most_first(browser: &Browser, base: &str) {
 }
 
 /// Waits for a call that is over, and opens what else can be done with it.
-async fn with_choices(browser: &Browser, path: &str) {
-    let more = format!("location.pathname === '{path}' && document.querySelector('.again')");
-    browser.until("the call", &more).await;
-    browser.run("document.querySelector('.again').open = true; return 1").await;
-    browser.until("choices", "document.querySelector('[data-copy]')").await;
+async fn with_choices(browser: &Browser, id: u32) {
+    let open = format!(
+        "(() => {{
+             const [title, again] = ['article h1', '.again'].map((one) => document.querySelector(one));
+             if (!again || title.textContent !== 'Call {id}') return false;
+             again.open = true;
+             return document.querySelector('[data-copy]');
+         }})()"
+    );
+    browser.until("choices", &open).await;
 }
 
 /// Calls again with the seed and with another line, and looks at the runs as strips.
@@ -92,7 +97,7 @@ pub(super) async fn a_call_is_made_again(browser: &Browser, base: &str) {
         )
     };
     browser.run(&press("Call again with this seed")).await;
-    with_choices(browser, "/results/2").await;
+    with_choices(browser, 2).await;
     let seeds = browser
         .run("const of = document.querySelector('article.call').textContent; return of.match(/Seed(\\d+)/)[1]")
         .await;
@@ -105,7 +110,7 @@ pub(super) async fn a_call_is_made_again(browser: &Browser, base: &str) {
         )
         .await;
     browser.run(&press("Call with it changed")).await;
-    with_choices(browser, "/results/3").await;
+    with_choices(browser, 3).await;
     let third = ask_json(base, KEY, "/v1/retrieve-simulation-result/3").await["simulation_result"].clone();
     let human = ask_json(base, KEY, &format!("/v1/digital-human/{}", third["digital_human_id"])).await;
     let human = &human["digital_human"];
