@@ -33,6 +33,7 @@ const MIGRATIONS: &[(i64, Text)] = &[
     (18, Same(include_str!("migrations/0018_limits.sql"))),
     (19, Same(include_str!("migrations/0019_models.sql"))),
     (21, Same(include_str!("migrations/0021_trunk_numbers.sql"))),
+    (22, Same(include_str!("migrations/0022_artifacts.sql"))),
 ];
 
 impl Text {
