@@ -201,13 +201,13 @@ async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audi
         Some(Channel::Mix) => (Track::Mix, View::Mix),
         Some(Channel::CallerClean) => (Track::CallerClean, View::Plain),
         None => {
-            service.conversations().recording_path(&ctx.caller, id).await?;
+            service.conversations().track_source(&ctx.caller, id, Track::Both).await?;
             return Err(Error::Refused("channel must be 0, 1, both or mix".to_owned()));
         }
     };
-    let path = service.conversations().track_path(&ctx.caller, id, track).await?;
+    let found = service.conversations().track_source(&ctx.caller, id, track).await?;
     let (packing, kind) = match request.query.format.map_or(Some(AudioFormat::Wav), |word| AudioFormat::parse(&word)) {
-        Some(AudioFormat::Wav) => return audio::send(&path, view, WAV, &ctx.headers).await.map(Audio::from),
+        Some(AudioFormat::Wav) => return audio::send_found(found, view, WAV, &ctx.headers).await.map(Audio::from),
         Some(AudioFormat::Flac) => (Packing::Flac, FLAC),
         Some(AudioFormat::Opus) => (Packing::Opus, OGG),
         None => return Err(Error::Refused("format must be wav, flac or opus".to_owned())),
