@@ -41,6 +41,7 @@ mod sample;
 pub mod selftest;
 mod signals;
 pub mod sim;
+pub mod storage;
 mod tls;
 pub mod up;
 
@@ -96,6 +97,8 @@ pub enum Command {
     Models(models::Args),
     /// Create, list and revoke API keys.
     Keys(keys::Args),
+    /// Check the object store of files, and move files between stores.
+    Storage(storage::Args),
     /// Check the settings file.
     Config(config::Args),
     /// Print the OpenAPI document of the API.
@@ -121,6 +124,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Doctor(args) => doctor::run(args).await,
         Command::Models(args) => models::run(args).await,
         Command::Keys(args) => keys::run(args).await,
+        Command::Storage(args) => storage::run(args).await,
         Command::Config(args) => config::run(args).await,
         Command::Openapi(args) => openapi::run(args).await,
     }
@@ -237,6 +241,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         behaviour: config.behaviour.clone(),
         names: Resolver::default(),
         api: None,
+        storage: None,
         dialects: Arc::default(),
         definitions: service::definitions(&config.autosync, &adapters).unwrap_or_default().into(),
         adapters: adapters.into(),

@@ -6,6 +6,7 @@ mod ci;
 mod cli;
 mod databases;
 mod dialects;
+mod files;
 mod json;
 mod mail;
 mod page;

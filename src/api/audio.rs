@@ -6,13 +6,14 @@ use std::io::{self, SeekFrom};
 use std::path::Path;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RANGE};
+use axum::http::header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RANGE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::stream;
 use ringer_base::error::{Error, Result};
 use ringer_media::clip::wav::{self, Head};
 use ringer_media::pcm;
+use ringer_store::artifacts::{Direct, Found};
 use sha2::{Digest, Sha256};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
@@ -21,6 +22,8 @@ use crate::validators::EntityTag;
 
 /// Bytes of a file that are read at once; a multiple of a stereo frame.
 const PIECE_BYTES: u64 = 64 * 1024;
+/// Bytes that are read at once from an object store; a multiple of a stereo frame.
+const STORED_PIECE_BYTES: u64 = 1024 * 1024;
 /// The headers that a recording may have before its samples.
 const MAX_HEADER_BYTES: usize = 4096;
 const HEADER_BYTES: u64 = wav::HEADER_BYTES as u64;
@@ -83,13 +86,57 @@ pub async fn send(
 ) -> Result<Response> {
     let not_there = |_| Error::NotAvailable("Recording not available".to_owned());
     let file = File::open(path).await.map_err(not_there)?;
-    let form = match stretch {
+    let tag = EntityTag::of_file(&file.metadata().await.map_err(Error::internal)?, &form_of(view, stretch));
+    send_from(Held::Here(file), tag, (view, stretch), kind, headers).await
+}
+
+/// Returns what tells a form of a recording from its others.
+fn form_of(view: View, stretch: Option<Stretch>) -> String {
+    match stretch {
         None => view.name().to_owned(),
         Some(Stretch { from_ms, to_ms }) => {
             format!("{}-{from_ms}-{}", view.name(), to_ms.map_or_else(String::new, |to_ms| to_ms.to_string()))
         }
+    }
+}
+
+/// Sends a file as [`send`] does, from wherever it is. One in an object store is read while it is sent. All of it may
+/// be sent by the store itself, at an address that holds for a while.
+///
+/// # Errors
+/// As [`send`]; [`Error::Unavailable`] while the store does not answer.
+pub async fn send_found(
+    found: Found,
+    (view, stretch): (View, Option<Stretch>),
+    kind: &'static str,
+    headers: &HeaderMap,
+) -> Result<Response> {
+    let file = match found {
+        Found::Here(path) => return send(&path, (view, stretch), kind, headers).await,
+        Found::Stored(file) => file,
     };
-    let tag = EntityTag::of_file(&file.metadata().await.map_err(Error::internal)?, &form);
+    if view.is_file()
+        && stretch.is_none()
+        && let Some(address) = file.address().await?
+    {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+        let fields = response.headers_mut();
+        fields.insert(LOCATION, HeaderValue::from_str(&address).map_err(Error::internal)?);
+        fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        return Ok(response);
+    }
+    let tag = EntityTag::of_digest(file.sha256(), &form_of(view, stretch));
+    send_from(Held::Stored(file), tag, (view, stretch), kind, headers).await
+}
+
+async fn send_from(
+    file: Held,
+    tag: EntityTag,
+    (view, stretch): (View, Option<Stretch>),
+    kind: &'static str,
+    headers: &HeaderMap,
+) -> Result<Response> {
     if tag.is_known(headers) {
         return Ok(tag.not_modified());
     }
@@ -128,7 +175,7 @@ pub async fn send(
 /// # Errors
 /// When it cannot be read.
 pub async fn send_all(file: std::fs::File, kind: &'static str, headers: &HeaderMap) -> Result<Response> {
-    let mut source = Source::open(File::from_std(file), View::Plain, None).await?;
+    let mut source = Source::open(Held::Here(File::from_std(file)), View::Plain, None).await?;
     let length = source.length;
     let (mut hash, mut at) = (Sha256::new(), 0);
     while at < length {
@@ -184,9 +231,49 @@ fn requested_range(headers: &HeaderMap, length: u64) -> Asked {
     if part.0 < part.1 { Asked::Part(part.0, part.1) } else { Asked::Beyond }
 }
 
+/// Returns the error of a file that cannot be read; the store's own is kept.
+fn unreadable(error: io::Error) -> Error {
+    let own = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).cloned();
+    own.unwrap_or_else(|| Error::internal(error))
+}
+
+/// A file in the data folder or in an object store.
+enum Held {
+    Here(File),
+    Stored(Direct),
+}
+
+impl Held {
+    async fn size(&self) -> io::Result<u64> {
+        match self {
+            Held::Here(file) => Ok(file.metadata().await?.len()),
+            Held::Stored(file) => Ok(file.bytes()),
+        }
+    }
+
+    /// Returns the most bytes that are read at once: a request to a store takes longer than a read.
+    fn piece_bytes(&self) -> u64 {
+        match self {
+            Held::Here(_) => PIECE_BYTES,
+            Held::Stored(_) => STORED_PIECE_BYTES,
+        }
+    }
+
+    async fn read_at(&mut self, at: u64, count: u64) -> io::Result<Vec<u8>> {
+        let file = match self {
+            Held::Here(file) => file,
+            Held::Stored(file) => return file.read_range(at, count).await.map_err(io::Error::other),
+        };
+        file.seek(SeekFrom::Start(at)).await?;
+        let mut bytes = Vec::with_capacity(count as usize);
+        file.take(count).read_to_end(&mut bytes).await?;
+        Ok(bytes)
+    }
+}
+
 /// A file and how positions of the answer map onto it.
 struct Source {
-    file: File,
+    file: Held,
     view: View,
     header: Vec<u8>,
     /// Offset of the samples in the file, in bytes; of a whole file, 0.
@@ -205,13 +292,12 @@ struct Place {
 }
 
 impl Source {
-    async fn open(mut file: File, view: View, stretch: Option<Stretch>) -> Result<Source> {
-        let size = file.metadata().await.map_err(Error::internal)?.len();
+    async fn open(mut file: Held, view: View, stretch: Option<Stretch>) -> Result<Source> {
+        let size = file.size().await.map_err(unreadable)?;
         if view.is_file() && stretch.is_none() {
             return Ok(Source { file, view, header: Vec::new(), data_at: 0, length: size, place: None });
         }
-        let mut start = vec![0; MAX_HEADER_BYTES.min(usize::try_from(size).unwrap_or(MAX_HEADER_BYTES))];
-        file.read_exact(&mut start).await.map_err(Error::internal)?;
+        let start = file.read_at(0, size.min(MAX_HEADER_BYTES as u64)).await.map_err(unreadable)?;
         let is_read = |head: &Head| head.format.is_pcm16() && (head.format.channels == 2 || view == View::Plain);
         let head = wav::head(&start, true).ok().flatten().filter(is_read);
         let head = head.ok_or_else(|| Error::internal("not a stereo recording of 16-bit PCM"))?;
@@ -258,23 +344,16 @@ impl Source {
             let end = to.min(self.header.len() as u64);
             return Ok(Bytes::copy_from_slice(&self.header[at as usize..end as usize]));
         }
-        let count = (to - at).min(PIECE_BYTES);
+        let count = (to - at).min(self.file.piece_bytes());
         let at = at - self.header.len() as u64;
         if self.view.is_file() {
-            return self.read_at(self.data_at + at, count).await.map(Bytes::from);
+            return self.file.read_at(self.data_at + at, count).await.map(Bytes::from);
         }
         let (first, last) = (at / 2, (at + count).div_ceil(2));
-        let stereo = self.read_at(self.data_at + first * 4, (last - first) * 4).await?;
+        let stereo = self.file.read_at(self.data_at + first * 4, (last - first) * 4).await?;
         let mono = pcm::to_bytes(&self.view.samples(&stereo));
         let skip = (at % 2) as usize;
         Ok(Bytes::from(mono).slice(skip.min(stereo.len() / 2)..(skip + count as usize).min(stereo.len() / 2)))
-    }
-
-    async fn read_at(&mut self, at: u64, count: u64) -> io::Result<Vec<u8>> {
-        self.file.seek(SeekFrom::Start(at)).await?;
-        let mut bytes = Vec::with_capacity(count as usize);
-        (&mut self.file).take(count).read_to_end(&mut bytes).await?;
-        Ok(bytes)
     }
 }
 

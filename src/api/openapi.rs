@@ -318,8 +318,10 @@ fn add_refusals(endpoint: &Endpoint, nodes: [&Node; 3], answers: &mut Value) {
     }
     if endpoint.sends_file {
         answers["304"] = json!({ "description": "The file is the one that If-None-Match names" });
+        answers["409"] = refusal("The file is with another engine, and not in the object store yet");
     }
     if endpoint.sends_parts {
+        answers["307"] = json!({ "description": "The whole file is at a signed address of the object store" });
         let whole = &answers["200"]["content"];
         answers["206"] = json!({ "description": "The part that Range asks for", "content": whole });
         answers["416"] = json!({ "description": "The file has no such part" });

@@ -209,17 +209,17 @@ async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audi
         Some(Channel::Mix) => (Track::Mix, View::Mix),
         Some(Channel::CallerClean) => (Track::CallerClean, View::Plain),
         None => {
-            service.conversations().recording_path(&ctx.caller, id).await?;
+            service.conversations().track_source(&ctx.caller, id, Track::Both).await?;
             return Err(Error::Refused("channel must be 0, 1, both or mix".to_owned()));
         }
     };
-    let path = service.conversations().track_path(&ctx.caller, id, track).await?;
+    let found = service.conversations().track_source(&ctx.caller, id, track).await?;
     let (from_ms, to_ms) = (request.query.from_ms, request.query.to_ms);
     let is_cut = from_ms.is_some() || to_ms.is_some();
     let stretch = is_cut.then(|| Stretch { from_ms: from_ms.unwrap_or(0), to_ms });
     let (packing, kind) = match request.query.format.map_or(Some(AudioFormat::Wav), |word| AudioFormat::parse(&word)) {
         Some(AudioFormat::Wav) => {
-            return audio::send(&path, (view, stretch), WAV, &ctx.headers).await.map(Audio::from);
+            return audio::send_found(found, (view, stretch), WAV, &ctx.headers).await.map(Audio::from);
         }
         Some(_) if is_cut => return Err(Error::Refused("from_ms and to_ms need format wav".to_owned())),
         Some(AudioFormat::Flac) => (Packing::Flac, FLAC),

@@ -20,6 +20,11 @@ impl EntityTag {
         EntityTag(format!("\"{:x}-{:x}-{:x}-{form}\"", file.len(), file.mtime(), file.mtime_nsec()))
     }
 
+    /// Returns the tag of a file with this digest seen as `form`.
+    pub(super) fn of_digest(digest: &str, form: &str) -> EntityTag {
+        EntityTag(format!("\"{digest}-{form}\""))
+    }
+
     /// Returns the tag of the content that was hashed.
     pub(super) fn of_hash(hash: Sha256) -> EntityTag {
         EntityTag(format!("\"{:x}\"", hash.finalize()))

@@ -23,6 +23,7 @@ mod source;
 mod sources;
 mod speech;
 mod srtp;
+mod storage;
 mod targets;
 mod text;
 mod trunks;
@@ -45,6 +46,7 @@ pub use source::{ConfigError, nearest};
 pub use sources::{Sources, network_of};
 pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer, shared_models};
 pub use srtp::{Encryption, SrtpKeys};
+pub use storage::{Storage, problem_of as problem_of_storage};
 pub use targets::Targets;
 pub use text::{Sms, SmsCarrier, Text};
 pub use trunks::{DialLimits, HostPort, Identity, Trunk, carrier};
@@ -133,6 +135,8 @@ pub struct Config {
     pub sms: Sms,
     /// Settings of conversations by mail.
     pub email: Email,
+    /// Store of files of results, production calls and uploads.
+    pub storage: Storage,
     /// Warnings at the start about settings that were given but are not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -348,6 +352,7 @@ impl Default for Config {
             text: Text::default(),
             sms: Sms::default(),
             email: Email::default(),
+            storage: Storage::default(),
             warnings: Vec::new(),
         }
     }
@@ -449,6 +454,7 @@ impl Config {
     fn read_addresses(&mut self, from: &mut Source) {
         self.server.read(from);
         self.sip.read(from);
+        self.storage.read(from);
     }
 
     fn read_limits(&mut self, from: &mut Source, file_limit: u64) {

@@ -57,14 +57,10 @@ impl Roots {
 
     /// Returns a client of HTTP that trusts these, too.
     pub fn build(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
-        match self.client() {
-            Some(config) => {
-                let mut config = Arc::unwrap_or_clone(config);
-                config.alpn_protocols = [&b"h2"[..], b"http/1.1"].map(<[u8]>::to_vec).into();
-                client.use_preconfigured_tls(config).build()
-            }
-            None => client.build(),
-        }
+        // Also without authorities of one's own: the crate would trust those of the machine, too.
+        let mut config = self.config();
+        config.alpn_protocols = [&b"h2"[..], b"http/1.1"].map(<[u8]>::to_vec).into();
+        client.use_preconfigured_tls(config).build()
     }
 
     /// Returns the certificates, each in DER.

@@ -34,6 +34,7 @@ use crate::provider::chat::{ChatConfig, ChatModel, ModelTerms, Places};
 use crate::provider::choice::ModelChoice;
 use crate::provider::{LanguageModel, Status};
 use crate::service::{PlacementSettings, Running, Service, Settings};
+use crate::store::artifacts::Artifacts;
 use crate::suite::bodies::bodies_of;
 use crate::tasks::{Tasks, behind_calls};
 use crate::transport::incoming::Incoming;
@@ -208,7 +209,9 @@ impl House {
             ));
         }
         let dialects = dialects.into();
-        let settings = Settings { names: names.clone(), dialects, api: Some(api), ..service_settings(config) };
+        let roots = local::roots(config)?;
+        let storage = Artifacts::open(&config.storage, &roots, &store, &Clock::Real, &config.data).await?;
+        let settings = Settings { names: names.clone(), dialects, api: Some(api), storage, ..service_settings(config) };
         let service = Service::new(store, Clock::Real, settings, running.clone());
         let model = models("language_model", &config.language_model, &config.language_models, config, &service)?;
         let ear = models("audio_model", &config.audio_model, &config.audio_models, config, &service)?;

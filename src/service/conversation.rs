@@ -19,6 +19,7 @@ pub(super) mod peaks;
 pub(super) mod privacy;
 pub(super) mod rerun;
 pub(super) mod snapshot;
+pub(super) mod storing;
 pub(super) mod stream_address;
 pub(super) mod transcode;
 pub(super) mod trigger;

@@ -21,6 +21,7 @@ mod notify;
 mod perform;
 mod preview;
 mod schedule;
+mod storing;
 mod summary;
 mod text;
 mod upkeep;
@@ -46,6 +47,8 @@ pub use self::judging::Judging;
 use self::lease::{LOOK_EVERY, catch_panic, claim, claim_in_turn, finish_job, log_failure, pace_every, run_with_lease};
 pub use self::line_test::{LineStep, LineTest, LineTests};
 pub use self::preview::Previews;
+#[cfg(any(test, feature = "testing"))]
+pub use self::storing::store_due;
 pub use self::upkeep::Upkeep;
 pub use self::workshop::Workshop;
 
@@ -101,6 +104,8 @@ impl Workers {
         };
         tasks.spawn("upkeep jobs", upkeep.work(tasks.clone()));
         tasks.spawn("schedule jobs", one_by_one(workshop.clone(), claiming.clone(), schedule::run));
+        tasks.spawn("store jobs", storing::work(workshop.service.clone(), tasks.clone(), claiming.clone()));
+        tasks.spawn("storage", until(claiming.clone(), storing::watch(workshop.service.clone())));
         tasks.spawn("sweep", until(claiming.clone(), sweep(workshop.clone())));
         let service = workshop.service.clone();
         let spending = service.spending().clone();

@@ -41,6 +41,7 @@ use ringer_model::language_model::ModelRecord;
 use ringer_model::mail::MailHome;
 use ringer_provider::{LanguageModel, Synthesizer};
 use ringer_store::Store;
+use ringer_store::artifacts::Artifacts;
 use ringer_store::events::Feed;
 use ringer_store::queue::Queue;
 use ringer_transport::sip::names::Resolver;
@@ -60,6 +61,7 @@ pub use self::conversation::mail_thread::{MailNews, MailThread, OutgoingMail};
 pub use self::conversation::obstacle::Obstacle;
 pub use self::conversation::outcome::{CallOutcome, Circumstances, is_unreachable};
 pub use self::conversation::peaks::{PeakStretch, Zoom};
+pub use self::conversation::storing::Stored;
 pub use self::conversation::stream_address::AGENT_STREAM;
 pub use self::conversation::transcode::{Packing, Track};
 pub use self::conversation::usage::SpendAllowed;
@@ -296,6 +298,8 @@ pub struct Settings {
     pub adapters: Arc<Adapters>,
     /// Ways to read the definitions of agents, by the names of their providers.
     pub definitions: Arc<Definitions>,
+    /// Object store of files; `None`: they stay in the data folder.
+    pub storage: Option<Artifacts>,
 }
 
 impl Settings {
@@ -336,6 +340,7 @@ impl Settings {
             dialects: Arc::default(),
             adapters: Arc::default(),
             definitions: Arc::default(),
+            storage: None,
         }
     }
 
@@ -360,7 +365,7 @@ impl Settings {
 
     /// Returns the file of an uploaded background noise.
     pub fn noise_file(&self, noise: Uuid) -> PathBuf {
-        self.data.join("noises").join(noise.to_string())
+        self.data.join(files::NOISES_FOLDER).join(noise.to_string())
     }
 }
 

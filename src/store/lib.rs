@@ -4,6 +4,7 @@
 //! A write session is one transaction, and only one is open at a time: others see its changes after `commit`, and
 //! dropping it undoes them. Product rules are not here, they are in the service.
 
+pub mod artifacts;
 mod call_logs;
 mod communities;
 pub mod db;
@@ -36,7 +37,7 @@ mod versions;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use ringer_base::error::{Error, Result};
@@ -77,6 +78,8 @@ struct Parts {
     jobs: watch::Sender<u64>,
     failures: Mutex<BTreeMap<String, u64>>,
     vault: Vault,
+    /// Name of the data folder of this engine; empty where its files need no name.
+    place: OnceLock<String>,
 }
 
 impl Store {
@@ -88,7 +91,8 @@ impl Store {
     pub async fn open(location: impl Into<Location>, vault: Vault) -> Result<Store> {
         let database = Database::open(location.into()).await?;
         let before = migrate::run(&database).await?;
-        let parts = Parts { database, jobs: watch::Sender::new(0), failures: Mutex::default(), vault };
+        let parts =
+            Parts { database, jobs: watch::Sender::new(0), failures: Mutex::default(), vault, place: OnceLock::new() };
         let store = Store { parts: Arc::new(parts) };
         store.seal_all(before == 0).await?;
         Ok(store)
@@ -145,6 +149,11 @@ impl Store {
     /// Renews the registration of this engine; see [`Database::stay`].
     pub async fn stay(&self) -> Result<()> {
         self.parts.database.stay().await
+    }
+
+    /// Returns the name of the data folder of this engine; `None`: its files go to no other place.
+    pub fn place(&self) -> Option<&str> {
+        self.parts.place.get().map(String::as_str)
     }
 
     /// Closes every connection; committed changes are on disk.

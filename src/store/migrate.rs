@@ -37,6 +37,7 @@ const MIGRATIONS: &[(i64, Text)] = &[
         22,
         Each(include_str!("migrations/0022_verdict.sqlite.sql"), include_str!("migrations/0022_verdict.postgres.sql")),
     ),
+    (23, Same(include_str!("migrations/0023_artifacts.sql"))),
 ];
 
 impl Text {

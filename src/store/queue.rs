@@ -8,6 +8,7 @@ mod after;
 mod conversation;
 mod judging;
 pub mod outbox;
+mod storing;
 mod turns;
 
 use ringer_base::clock::Clock;
@@ -19,6 +20,7 @@ use uuid::Uuid;
 
 pub use self::after::AfterJob;
 pub use self::judging::{CallLogJob, EvaluateJob, FinishedJob, FollowUpJob, SummaryJob};
+pub use self::storing::{EraseJob, StoreJob};
 pub use self::turns::Turns;
 use crate::db::Cell;
 use crate::{Session, Store, db, from_text, to_text};
@@ -27,6 +29,8 @@ use crate::{Session, Store, db, from_text, to_text};
 pub trait Job: Serialize + DeserializeOwned {
     /// Name of the kind in the table.
     const NAME: &'static str;
+    /// True if the job needs files of the data folder in whose engine it was stored: see [`Store::place`].
+    const NEEDS_FILES: bool = false;
 
     /// Returns the key of the job. A second job of the same key is not stored.
     fn key(&self) -> String;
@@ -277,8 +281,8 @@ pub struct Lane {
 impl Session {
     /// Stores a job, due at `due_ms`. A job with a lane is held until [`Session::release`] releases it.
     pub async fn put<J: Job>(&mut self, job: &J, due_ms: i64, lane: Option<&Lane>) -> Result<()> {
-        let sql = "INSERT INTO jobs (kind, job_key, payload, due_ms, lane, lane_limit, held, org_id) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (job_key) DO NOTHING";
+        let sql = "INSERT INTO jobs (kind, job_key, payload, due_ms, lane, lane_limit, held, org_id, place) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (job_key) DO NOTHING";
         let cells = [
             J::NAME.into(),
             job.key().into(),
@@ -288,6 +292,7 @@ impl Session {
             lane.map(|lane| lane.limit).into(),
             lane.is_some().into(),
             job.organization().into(),
+            self.store.place().filter(|_| J::NEEDS_FILES).map(str::to_owned).into(),
         ];
         self.execute(sql, &cells).await?;
         self.note_job();
@@ -379,9 +384,10 @@ impl Queue {
             }
             None => String::new(),
         };
+        let here = self.here(&mut cells);
         let sql = format!(
             "UPDATE jobs SET lease_ms = $2, attempts = attempts + 1 WHERE id = (SELECT id FROM jobs \
-             WHERE kind IN ({marks}) AND held = 0 AND due_ms <= $1 AND (lease_ms IS NULL OR lease_ms <= $1) {own} \
+             WHERE kind IN ({marks}) AND held = 0 AND due_ms <= $1 AND (lease_ms IS NULL OR lease_ms <= $1) {own} {here} \
              ORDER BY due_ms, id LIMIT 1) RETURNING id, kind, attempts, lane, payload"
         );
         let mut db = self.store.system().await?;
@@ -398,6 +404,13 @@ impl Queue {
         let claimed = read(&row).map_err(Error::internal)?;
         db.commit().await?;
         Ok(Some(claimed))
+    }
+
+    /// Returns the condition of jobs that need no data folder, or that of this engine.
+    fn here(&self, cells: &mut Vec<Cell>) -> String {
+        let Some(place) = self.store.place() else { return String::new() };
+        cells.push(place.into());
+        format!("AND (place IS NULL OR place = ${})", cells.len())
     }
 
     /// Deletes a job that is done. False: the lease had ended and another worker has it.
@@ -479,9 +492,10 @@ impl Queue {
         }
         let mut cells = Vec::new();
         let marks = kind_marks(kinds, &mut cells);
+        let here = self.here(&mut cells);
         let sql = format!(
             "SELECT MIN(CASE WHEN lease_ms IS NULL OR lease_ms < due_ms THEN due_ms ELSE lease_ms END) FROM jobs \
-             WHERE kind IN ({marks}) AND held = 0"
+             WHERE kind IN ({marks}) AND held = 0 {here}"
         );
         let row = self.store.org("").read().await?.row(&sql, &cells).await?;
         row.map_or(Ok(None), |row| row.try_get(0).map_err(Error::internal))

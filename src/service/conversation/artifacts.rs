@@ -10,6 +10,7 @@ use ringer_model::time::Timestamp;
 use ringer_model::timeline;
 use ringer_model::timeline::TimelineEvent;
 use ringer_model::transcript::Transcript;
+use ringer_store::artifacts::Found;
 use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,6 +26,7 @@ pub(crate) use ringer_engine::{
 };
 
 use crate::Caller;
+use crate::files::result_owner;
 
 /// File of the recording of a production call as it came, in the folder of the call.
 pub(crate) const CALL_RECORDING: &str = "recording";
@@ -227,12 +229,14 @@ impl Conversations {
     }
 
     async fn file_of(&self, caller: &Caller, result_id: i64, name: &str) -> Result<PathBuf> {
-        let mut db = self.store.org(&caller.organization).read().await?;
-        let row: Row<ResultDoc> = db.get(result_id).await?;
-        let path = self.settings.result_folder(result_id).join(name);
-        let is_shown = row.doc.body.audio_url.is_some() && !is_hidden(&row.doc, caller);
-        let there = is_shown && tokio::fs::try_exists(&path).await.unwrap_or(false);
-        if there { Ok(path) } else { Err(Error::NotAvailable("Recording not available".into())) }
+        let row: Row<ResultDoc> = self.store.org(&caller.organization).read().await?.get(result_id).await?;
+        match self.find_file(&row, caller, name).await? {
+            Found::Here(path) => Ok(path),
+            Found::Stored(_) => {
+                self.settings.bring(&result_owner(result_id)).await?;
+                Ok(self.settings.result_folder(result_id).join(name))
+            }
+        }
     }
 
     /// Keeps what is on the disk of a conversation that broke off with its engine: its journal, and its recording as

@@ -138,6 +138,7 @@ impl Conversations {
             if let Some(code) = &row.doc.body.error_code {
                 db.note_failure(code.as_str());
             }
+            self.request_storing(db, row).await?;
         }
         db.update(row.id, &row.doc, now, None).await?;
         for effect in Effect::of(from, to) {

@@ -114,6 +114,10 @@ impl Conversations {
         let is_over = row.doc.body.status.is_terminal() || row.doc.body.end_time.is_some();
         let is_shown = !is_hidden(&row.doc, caller) && (!is_over || row.doc.body.audio_url.is_some());
         let recording = self.settings.result_folder(result_id).join(Track::Both.file());
+        if is_shown && is_over {
+            self.find_file(&row, caller, Track::Both.file()).await?;
+            self.bring_sound(result_id).await?;
+        }
         if !is_shown || !tokio::fs::try_exists(&recording).await.unwrap_or(false) {
             return Err(Error::NotAvailable("Recording not available".into()));
         }

@@ -27,6 +27,7 @@ use super::Conversations;
 use super::artifacts::{CALLER_CLEAN, RECORDING, WEBSOCKET_LOG, is_recording, remove_files};
 use super::facts::{SETTINGS, facts};
 use crate::Caller;
+use crate::files::result_owner;
 
 /// Samples that are read at once.
 const PIECE: usize = 16_384;
@@ -69,17 +70,22 @@ impl Conversations {
             redactor.timeline(events);
         }
         let folder = self.settings.result_folder(result_id);
+        let row = self.store.org(organization).read().await?.get::<ResultDoc>(result_id).await?;
         let mut warning = None;
+        self.settings.bring(&result_owner(result_id)).await?;
         // Other forms of a recording, journals and signalling go in any case.
         if !heard_all {
             remove_files(&folder, |_| true).await?;
             warning = Some("the recording was not kept: words that nobody recognized may be private");
+        } else if self.is_elsewhere(&row.doc, result_id).await? {
+            warning = Some("the recording was not kept: the engine that has it could not take out what is private");
         } else {
             remove_files(&folder, |name| !is_recording(name)).await?;
             for (name, layout) in [(RECORDING, Layout::Stereo), (CALLER_CLEAN, Layout::CallerClean)] {
                 silence(&folder.join(name), layout, &spans).await?;
             }
         }
+        self.forget_stored(result_id, warning.is_none()).await?;
         self.keep_redacted(organization, result_id, redactor, &timeline, transcript.as_ref(), warning).await
     }
 
@@ -103,7 +109,7 @@ impl Conversations {
         db.commit().await
     }
 
-    /// Removes the files of a private conversation, and says so in its record.
+    /// Removes the files of a private conversation, and says so in its record. None of them has been stored elsewhere.
     pub(crate) async fn forget_words(&self, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
         remove_files(&self.settings.result_folder(result_id), |_| true).await?;
         doc.body.audio_url = None;

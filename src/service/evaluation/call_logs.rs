@@ -32,7 +32,7 @@ use super::Evaluations;
 use super::material::{metrics_of_log, prompt_of};
 use crate::Caller;
 use crate::conversation::artifacts::{CALL_RECORDING, unfinished_name};
-use crate::files::CALLS_FOLDER;
+use crate::files::{CALLS_FOLDER, call_owner};
 use crate::library::field_rules;
 use crate::library::limits::{check_upload, upload_limit};
 use crate::library::metrics::check_selected;
@@ -317,6 +317,9 @@ impl Evaluations {
     /// Returns a call that is to be evaluated, and where its recording is, or is to be put; `None` when it was deleted.
     pub async fn log_to_evaluate(&self, job: &CallLogJob) -> Result<Option<(CallSpec, PathBuf)>> {
         let row = self.store.org(&job.organization).read().await?.find::<CallLogDoc>(job.call_id).await?;
+        if row.is_some() {
+            self.settings.bring(&call_owner(job.call_id)).await?;
+        }
         Ok(row.map(|row| (row.doc.call, self.settings.call_folder(row.id).join(CALL_RECORDING))))
     }
 
@@ -337,6 +340,7 @@ impl Evaluations {
     pub async fn begin_log(&self, job: &CallLogJob) -> Result<Option<CallLogWork>> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<CallLogDoc>(job.call_id).await? else {
+            drop(db);
             self.settings.remove_call_files(job.call_id).await;
             return Ok(None);
         };
@@ -353,6 +357,7 @@ impl Evaluations {
         let redacted = self.redact_evaluated(job, &mut found).await?;
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<CallLogDoc>(job.call_id).await? else {
+            drop(db);
             self.settings.remove_call_files(job.call_id).await;
             return Ok(());
         };
@@ -384,6 +389,7 @@ impl Evaluations {
     pub(crate) async fn close_log(&self, mut db: Session, row: Row<CallLogDoc>) -> Result<()> {
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
         self.outbox.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
+        self.settings.ask_to_store(&mut db, call_owner(row.id), self.clock.now_ms()).await?;
         let (agent_id, tag) = (row.doc.agent_id, row.doc.call.webhook_tag.clone());
         if let Value::Object(call_log) = serde_json::to_value(record_of(row)).map_err(Error::internal)? {
             self.outbox.tell_call(&mut db, agent_id, tag.as_deref(), call_log).await?;

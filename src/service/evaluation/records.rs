@@ -73,6 +73,7 @@ impl Evaluations {
             self.outbox.tell_evaluated(&mut db, &row).await?;
             self.outbox.announce_finished(&mut db, SourceKind::Simulation, row.id).await?;
             self.conversations.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
+            self.conversations.restore_files(&mut db, row.id).await?;
         } else {
             let end = final_status(&row.doc.body);
             if rerun_is_due(&row.doc, end, &simulation) {

@@ -55,15 +55,13 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
         Err(Error::NotAvailable(_)) => json!([]),
         Err(error) => return Err(error),
     };
-    let mut judged = judge_conversation(
-        workshop,
-        organization,
-        id,
-        &body,
-        &timeline,
-        service.conversations().recording_path(&caller, id).await.ok(),
-    )
-    .await?;
+    let recording = service.conversations().recording_path(&caller, id).await;
+    let pending = match &recording {
+        Err(error @ (Error::Conflict(_) | Error::Unavailable(_))) => Some(format!("recording_pending: {error}")),
+        _ => None,
+    };
+    let mut judged = judge_conversation(workshop, organization, id, &body, &timeline, recording.ok()).await?;
+    judged.warnings.extend(pending.map(|why| format!("{why}: what needs its sound was not evaluated")));
     let steps = service.evaluations().playback_steps(organization, id).await?;
     judged.metadata.extend(kept_floor(workshop, &steps, &body, &timeline));
     if !steps.is_empty() {

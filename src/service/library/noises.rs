@@ -16,11 +16,10 @@ use uuid::Uuid;
 use super::limits::check_upload;
 use super::{Library, field_rules};
 use crate::Caller;
+use crate::files::{NOISES_FOLDER, noise_owner};
 
 /// Shortest noise: a second at the decoder's rate.
 const MIN_SAMPLES: usize = 16_000;
-/// Folder of the files within the data folder.
-pub(crate) const FOLDER: &str = "noises";
 
 /// Source of a new background noise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +69,7 @@ impl Library {
         let mut db = self.store.org(&caller.organization).write().await?;
         let id: Uuid = db.insert(&NoiseDoc { name }, self.clock.now_ms(), Some(caller.author())).await?;
         self.write_noise(id, &bytes).await?;
+        self.settings.ask_to_store(&mut db, noise_owner(id), self.clock.now_ms()).await?;
         let row = db.get(id).await?;
         db.answer(record_of(caller, row, 0)).await
     }
@@ -106,6 +106,7 @@ impl Library {
         if let Err(error) = tokio::fs::remove_file(self.settings.noise_file(id)).await {
             tracing::warn!(noise = %id, %error, "failed to remove the file of a deleted background noise");
         }
+        self.settings.erase(&noise_owner(id)).await;
         Ok(NoiseDeleted { message: "Background noise deleted successfully".into(), deleted_noise_id: id })
     }
 
@@ -120,9 +121,10 @@ impl Library {
             return fetched.map_err(|failure| Error::Refused(failure.message));
         }
         let missing = || Error::NotFound(NoiseDoc::WORD);
-        let id = place.strip_prefix(FOLDER).map_or(place, |rest| rest.trim_start_matches('/'));
+        let id = place.strip_prefix(NOISES_FOLDER).map_or(place, |rest| rest.trim_start_matches('/'));
         let id = Uuid::parse_str(id).map_err(|_| missing())?;
         self.store.org(&caller.organization).read().await?.get::<NoiseDoc>(id).await?;
+        self.settings.bring(&noise_owner(id)).await?;
         tokio::fs::read(self.settings.noise_file(id)).await.map_err(|error| match error.kind() {
             ErrorKind::NotFound => missing(),
             _ => Error::internal(error),
@@ -133,7 +135,7 @@ impl Library {
     async fn write_noise(&self, id: Uuid, bytes: &[u8]) -> Result<()> {
         let file = self.settings.noise_file(id);
         let part = file.with_file_name(format!("{}.part", clock::new_id()));
-        tokio::fs::create_dir_all(self.settings.data.join(FOLDER)).await.map_err(Error::internal)?;
+        tokio::fs::create_dir_all(self.settings.data.join(NOISES_FOLDER)).await.map_err(Error::internal)?;
         tokio::fs::write(&part, bytes).await.map_err(Error::internal)?;
         tokio::fs::rename(&part, &file).await.map_err(Error::internal)
     }
@@ -144,7 +146,7 @@ fn record_of(caller: &Caller, row: Row<NoiseDoc>, usage_count: i64) -> NoiseReco
         id: row.id,
         organization_id: caller.organization.clone(),
         name: row.doc.name,
-        storage_path: format!("{FOLDER}/{}", row.id),
+        storage_path: format!("{NOISES_FOLDER}/{}", row.id),
         created_at: Timestamp(row.created_ms),
         created_by: row.created_by,
         usage_count,

@@ -14,6 +14,7 @@ use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use super::Settings;
+use crate::files::noise_owner;
 
 /// Sounds that are kept; the oldest is given up first. A sound of ten minutes is 19 MB.
 const KEPT: usize = 16;
@@ -28,6 +29,11 @@ type Kept = Arc<OnceCell<Arc<Sound>>>;
 async fn read_upload(id: &str, settings: &Settings) -> Result<Vec<u8>, Failure> {
     let missing = || Failure { code: "fetch_failed", message: format!("There is no uploaded sound '{id}'") };
     let noise = Uuid::parse_str(id).map_err(|_| missing())?;
+    let brought = settings.bring(&noise_owner(noise)).await;
+    brought.map_err(|error| Failure {
+        code: "fetch_failed",
+        message: format!("The uploaded sound '{id}' cannot be read: {error}"),
+    })?;
     tokio::fs::read(settings.noise_file(noise)).await.map_err(|error| match error.kind() {
         ErrorKind::NotFound => missing(),
         _ => Failure { code: "fetch_failed", message: format!("The uploaded sound '{id}' cannot be read: {error}") },

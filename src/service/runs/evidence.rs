@@ -21,6 +21,7 @@ use crate::Caller;
 use crate::conversation::artifacts::{CAPTURED, SIP_LOG, evidence, is_hidden};
 use crate::conversation::privacy::{redact_settings, redactor_of};
 use crate::conversation::snapshot::settings_of;
+use crate::files::result_owner;
 use crate::spending::note_usage;
 
 /// Bytes of a file that are hashed at once.
@@ -59,6 +60,7 @@ impl Runs {
         }
         note_usage(&mut row, &db.use_of_result(result_id).await?);
         drop(db);
+        self.conversations.bring_files(&row).await?;
         let folder = self.settings.result_folder(result_id);
         // The same archive whenever it is asked for.
         let ended_ms = row.doc.body.end_time.map_or(row.updated_ms, |end| end.0);
@@ -113,6 +115,7 @@ impl Runs {
         if is_off || !row.doc.body.status.is_terminal() || is_hidden(&row.doc, caller) {
             return Err(none());
         }
+        self.settings.bring(&result_owner(result_id)).await?;
         let (folder, data) = (self.settings.result_folder(result_id), self.settings.data.clone());
         let log = tokio::fs::read_to_string(folder.join(SIP_LOG)).await.unwrap_or_default();
         let packing = move || {

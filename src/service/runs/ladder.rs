@@ -13,6 +13,7 @@ use super::Runs;
 use super::evidence::messages;
 use crate::Caller;
 use crate::conversation::artifacts::{CONNECTION_LOGS, HTTP_LOG, MAIL_LOG, SIP_LOG, is_hidden};
+use crate::files::result_owner;
 
 /// Most entries of one answer; a call of an hour has 3,600 figures of the network.
 const MOST_ENTRIES: usize = 50_000;
@@ -73,6 +74,7 @@ impl Runs {
         let stored: Option<Value> = db.text("timelines", result_id).await?;
         drop(db);
         let events = stored.or_else(|| self.live_events(result_id, &row.doc.body));
+        self.settings.bring(&result_owner(result_id)).await?;
         let folder = self.settings.result_folder(result_id);
         let mut timed: Vec<(u64, Rung)> = sip(&text_of(&folder.join(SIP_LOG)).await);
         for (name, protocol) in [(HTTP_LOG, "HTTP")].into_iter().chain(CONNECTION_LOGS).chain([(MAIL_LOG, "MAIL")]) {

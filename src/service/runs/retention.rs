@@ -12,9 +12,8 @@ use uuid::Uuid;
 use super::Runs;
 use crate::Caller;
 use crate::conversation::artifacts::{files, is_audio, remove_files, unfinished_id};
-use crate::files::{CALLS_FOLDER, RESULTS_FOLDER};
+use crate::files::{CALLS_FOLDER, NOISES_FOLDER, RESULTS_FOLDER, call_owner, result_owner};
 use crate::library::limits::limits_in_force;
-use crate::library::noises::FOLDER as NOISES_FOLDER;
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// An upload that was not taken by then never will be: it was refused, or the engine was ended in it.
@@ -76,25 +75,41 @@ impl Runs {
         }
         if keep.disk_quota_mb > 0 {
             let quota = u64::from(keep.disk_quota_mb) * 1_000_000;
-            let mut taken = 0;
-            for folder in [RESULTS_FOLDER, CALLS_FOLDER] {
-                taken += size_of(self.settings.data.join(folder)).await?;
-            }
+            let mut taken = self.size_of_all().await?;
             let mut old = Walk::before(i64::MAX);
             while taken > quota
                 && let Some(oldest) = old.next(&self.store).await?
             {
-                let folder = match oldest.what {
-                    What::Result(id) => self.settings.result_folder(id),
-                    What::Call(id) => self.settings.call_folder(id),
-                };
-                let before = size_of(folder.clone()).await?;
+                let before = self.size_of_one(&oldest.what).await?;
                 cleared.recordings += u64::from(self.delete_sound(&oldest).await?);
-                let freed = before.saturating_sub(size_of(folder).await?);
+                let freed = before.saturating_sub(self.size_of_one(&oldest.what).await?);
                 taken = taken.saturating_sub(freed);
             }
         }
         Ok(cleared)
+    }
+
+    /// Returns the bytes of all results and production calls: in the object store, where there is one.
+    async fn size_of_all(&self) -> Result<u64> {
+        if let Some(storage) = &self.settings.storage {
+            return storage.bytes_of(None).await;
+        }
+        let mut taken = 0;
+        for folder in [RESULTS_FOLDER, CALLS_FOLDER] {
+            taken += size_of(self.settings.data.join(folder)).await?;
+        }
+        Ok(taken)
+    }
+
+    async fn size_of_one(&self, what: &What) -> Result<u64> {
+        let (folder, owner) = match what {
+            What::Result(id) => (self.settings.result_folder(*id), result_owner(*id)),
+            What::Call(id) => (self.settings.call_folder(*id), call_owner(*id)),
+        };
+        match &self.settings.storage {
+            Some(storage) => storage.bytes_of(Some(&owner)).await,
+            None => size_of(folder).await,
+        }
     }
 
     /// Returns the terms of every organization: its own limits, else those of `keep`.
@@ -129,7 +144,11 @@ impl Runs {
     /// Deletes what was recorded of a production call; the call says no longer where it came from. False: nothing was
     /// there.
     async fn delete_call_recording(&self, organization: &str, call_id: Uuid) -> Result<bool> {
-        if files(&self.settings.call_folder(call_id)).await?.is_empty() {
+        let is_stored = match &self.settings.storage {
+            Some(storage) => storage.holds(&call_owner(call_id)).await?,
+            None => false,
+        };
+        if !is_stored && files(&self.settings.call_folder(call_id)).await?.is_empty() {
             return Ok(false);
         }
         match self.evaluations.delete_log(&Caller::engine(organization), &call_id.to_string(), true).await {
@@ -145,12 +164,16 @@ impl Runs {
         let mut db = self.store.org(organization).write().await?;
         let Some(mut row) = db.find::<ResultDoc>(result_id).await? else { return Ok(false) };
         let was_linked = row.doc.body.audio_url.take().is_some();
-        if was_linked {
-            db.update(result_id, &row.doc, self.clock.now_ms(), None).await?;
-            db.commit().await?;
+        match was_linked {
+            true => {
+                db.update(result_id, &row.doc, self.clock.now_ms(), None).await?;
+                db.commit().await?;
+            }
+            false => drop(db),
         }
         let was_there = remove_files(&self.settings.result_folder(result_id), is_audio).await?;
-        Ok(was_linked || was_there)
+        let was_stored = self.settings.erase_some(&result_owner(result_id), is_audio).await?;
+        Ok(was_linked || was_there || was_stored)
     }
 }
 

@@ -19,6 +19,7 @@ pub struct AfterJob {
 
 impl Job for AfterJob {
     const NAME: &'static str = "after";
+    const NEEDS_FILES: bool = true;
 
     fn key(&self) -> String {
         format!("after:{}:{}:{}", self.result_id, self.attempt, self.request)

@@ -19,6 +19,7 @@ pub struct EvaluateJob {
 
 impl Job for EvaluateJob {
     const NAME: &'static str = "evaluate";
+    const NEEDS_FILES: bool = true;
 
     fn key(&self) -> String {
         format!("evaluate:{}:{}", self.result_id, self.serial)
@@ -67,6 +68,7 @@ pub struct CallLogJob {
 
 impl Job for CallLogJob {
     const NAME: &'static str = "call_log";
+    const NEEDS_FILES: bool = true;
 
     fn key(&self) -> String {
         format!("call_log:{}:{}", self.call_id, self.serial)

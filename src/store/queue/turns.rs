@@ -51,9 +51,10 @@ impl Queue {
         }
         let mut cells: Vec<Cell> = vec![self.clock.now_ms().into()];
         let marks = kind_marks(kinds, &mut cells);
+        let here = self.here(&mut cells);
         let sql = format!(
             "SELECT org_id, CAST(SUM(CASE WHEN lease_ms > $1 THEN 1 ELSE 0 END) AS BIGINT) FROM jobs \
-             WHERE kind IN ({marks}) GROUP BY org_id \
+             WHERE kind IN ({marks}) {here} GROUP BY org_id \
              HAVING SUM(CASE WHEN held = 0 AND due_ms <= $1 AND (lease_ms IS NULL OR lease_ms <= $1) THEN 1 ELSE 0 END) > 0"
         );
         let rows = self.store.org("").read().await?.rows(&sql, &cells).await?;

@@ -22,6 +22,7 @@ use crate::NotDone;
 use crate::conversation::artifacts::{CALL_RECORDING, RECOGNIZED};
 use crate::conversation::privacy::{CALLED, JUDGED, NOTED, redact_metrics, through};
 use crate::evaluation::Evaluations;
+use crate::files::call_owner;
 
 /// Reason why a recording is not kept: there are no words, or no sound that can be read.
 const UNWRITTEN: &str = "the recording was not kept: words that nobody wrote down may be private";
@@ -60,6 +61,11 @@ impl Evaluations {
         let mut transcript = Transcript { simulation_result_id: 0, language: String::new(), entries: said };
         let spans = redactor.transcript(&mut transcript);
         let path = self.settings.call_folder(call_id).join(CALL_RECORDING);
+        // The recording is stored anew.
+        self.settings.erase_some(&call_owner(call_id), |name| name != CALL_RECORDING).await?;
+        if let Some(storage) = &self.settings.storage {
+            storage.forget(&call_owner(call_id), |_| true).await?;
+        }
         // The words as they were recognized are found again in the recording, as far as it is kept.
         match fs::remove_file(path.with_file_name(RECOGNIZED)).await {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::internal(error)),
