@@ -6,7 +6,15 @@ use crate::websocket::platform::definition_rows::ROWS;
 fn names() -> Names {
     let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     Names {
-        agent: own(&["P4_agent_id", "P7_project_id", "P7_location", "P7_agent_id", "P8_base_url", "P11_host"]),
+        agent: own(&[
+            "P4_agent_id",
+            "P6_deployment_id",
+            "P7_project_id",
+            "P7_location",
+            "P7_agent_id",
+            "P8_base_url",
+            "P11_host",
+        ]),
         integration: own(&["P4_api_key"]),
         digital_human: Vec::new(),
     }
