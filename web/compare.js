@@ -8,32 +8,40 @@ const CHANGES = [["regressed", "Regressed"], ["still_failing", "Still failing"],
 const FIGURES = /** @type {Record<string, string>} */ ({ p50_agent_latency: "Latency, median", p95_agent_latency: "Latency, 95th percentile", agent_interruption_count: "Cut-ins by the agent, a call", silence_percentage: "Dead air" });
 
 /**
+ * Ticks of runs: the two latest are compared.
+ * @param {import("./app.js").Page} page
+ */
+export function ticking(page) {
+  /** @type {Map<number, any>} */
+  const ticked = new Map();
+  const compare = (/** @type {number[]} */ two) => {
+    const [a, b] = [...two].sort((one, other) => one - other);
+    page.go("/compare?a=" + a + "&b=" + b);
+  };
+  const go = el("button", { type: "button", class: "big", disabled: true, onclick: () => compare([...ticked.keys()]) }, "Compare the two ticked runs");
+  const box = (/** @type {any} */ run) => {
+    const made = el("input", { type: "checkbox", checked: ticked.has(run.id), "aria-label": "Compare run " + run.id, onchange: () => {
+      ticked.delete(run.id);
+      if (made.checked) ticked.set(run.id, made);
+      const [first] = ticked;
+      if (ticked.size > 2) { first[1].checked = false; ticked.delete(first[0]); }
+      go.disabled = ticked.size !== 2;
+    } });
+    // A row that is drawn anew keeps its tick.
+    if (ticked.has(run.id)) ticked.set(run.id, made);
+    return made;
+  };
+  return { box, go, compare };
+}
+
+/**
  * Runs with ticks: two of them are compared.
  * @param {any[]} runs
  * @param {import("./app.js").Page} page
  * @param {string} [simulation] its baseline is offered, where it has one
  */
 export function tickTable(runs, page, simulation) {
-  /** @type {number[]} */
-  const ticked = [];
-  const go = el("button", { type: "button", class: "big", disabled: true }, "Compare the two ticked runs");
-  const boxes = new Map();
-  const shown = () => { go.disabled = ticked.length !== 2; };
-  const compare = (/** @type {number[]} */ two) => {
-    const [a, b] = [...two].sort((one, other) => one - other);
-    page.go("/compare?a=" + a + "&b=" + b);
-  };
-  go.onclick = () => compare(ticked);
-  const box = (/** @type {any} */ run) => {
-    const made = el("input", { type: "checkbox", "aria-label": "Compare run " + run.id, onchange: () => {
-      if (made.checked) ticked.push(run.id); else ticked.splice(ticked.indexOf(run.id), 1);
-      // Only the two latest ticks count.
-      if (ticked.length > 2) boxes.get(ticked.shift()).checked = false;
-      shown();
-    } });
-    boxes.set(run.id, made);
-    return made;
-  };
+  const { box, go, compare } = ticking(page);
   const base = el("span", { class: "toggles needs-write" });
   if (simulation) void baseline(simulation, runs, base, compare, page);
   return el("div", {}, table("Runs to compare", ["", "Run", "Agent", "Scenario", "Status", "Results", "p50", "p95", "Seed", "Started", "Took"], runs.map((run) => [

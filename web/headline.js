@@ -1,5 +1,5 @@
 import { el, ms } from "./dom.js";
-import { PER_MS, figureList, lengthOf, overlapsOf } from "./numbers.js";
+import { PER_MS, deadAir, figureList, lengthOf, overlapsOf } from "./numbers.js";
 
 /**
  * A number that stands on top of a call, with what it should be.
@@ -66,24 +66,15 @@ function cutIns(overlaps) {
 }
 
 /**
- * Dead air by whose turn it was: that of the side that speaks next, at the end of the one that did not speak last.
+ * Dead air by whose turn it was.
  * @param {any[]} turns
  * @param {number} whole length of the call in milliseconds
  */
 function silence(turns, whole) {
-  const sum = /** @type {Record<string, number>} */ ({ AGENT: 0, USER: 0 });
-  const spans = [];
-  let [end, last] = [0, "USER"];
-  for (const turn of [...turns, null]) {
-    const from = turn ? turn.from_sample / PER_MS : whole;
-    if (turns.length && from - end >= 2000) {
-      sum[turn ? turn.speaker : last === "AGENT" ? "USER" : "AGENT"] += from - end;
-      spans.push({ from: end, to: from });
-    }
-    if (turn) [end, last] = [Math.max(end, turn.to_sample / PER_MS), turn.speaker];
-  }
+  const all = deadAir(turns, whole);
+  const [agent, caller] = ["AGENT", "USER"].map((side) => all.filter(({ by }) => by === side).reduce((sum, { from, to }) => sum + to - from, 0));
   const seconds = (/** @type {number} */ value) => (value / 1000).toFixed(1) + " s";
-  return headline("Dead air", "agent " + seconds(sum.AGENT) + ", caller " + seconds(sum.USER), spans, "dead_airs", "aim: agent 0 s", turns.length ? sum.AGENT === 0 : null);
+  return headline("Dead air", "agent " + seconds(agent) + ", caller " + seconds(caller), all.map(({ from, to }) => ({ from, to })), "dead_airs", "aim: agent 0 s", turns.length ? agent === 0 : null);
 }
 
 /** @param {any[]} turns */

@@ -103,20 +103,27 @@ function cuts(overlaps) {
 }
 
 /**
+ * Stretches of dead air, each with the side whose turn it was: the one that speaks next, at the end the one that did not speak last.
+ * @param {any[]} turns
+ * @param {number} whole length of the call in milliseconds
+ */
+export function deadAir(turns, whole) {
+  const found = [];
+  let [end, last] = [0, "USER"];
+  for (const turn of [...turns, { from_sample: whole * PER_MS, to_sample: whole * PER_MS, speaker: "" }]) {
+    const from = turn.from_sample / PER_MS;
+    if (turns.length && from - end >= DEAD_AIR_MS) found.push({ from: end, to: from, by: turn.speaker || (last === "AGENT" ? "USER" : "AGENT") });
+    [end, last] = [Math.max(end, turn.to_sample / PER_MS), turn.speaker];
+  }
+  return found;
+}
+
+/**
  * @param {any[]} turns
  * @param {number} whole
  */
 function silences(turns, whole) {
-  const found = [];
-  let end = 0;
-  for (const turn of [...turns, { from_sample: whole * PER_MS, to_sample: whole * PER_MS }]) {
-    const from = turn.from_sample / PER_MS;
-    if (turns.length && from - end >= DEAD_AIR_MS) {
-      found.push({ group: "Dead air", name: "At " + clock(end), value: ms(from - end), spans: [{ from: end, to: from }], kind: "dead_air" });
-    }
-    end = Math.max(end, turn.to_sample / PER_MS);
-  }
-  return found;
+  return deadAir(turns, whole).map(({ from, to }) => ({ group: "Dead air", name: "At " + clock(from), value: ms(to - from), spans: [{ from, to }], kind: "dead_air" }));
 }
 
 /**

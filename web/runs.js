@@ -1,5 +1,6 @@
 import { el, words, asMs, isPressed, Rows, span, when } from "./dom.js";
 import { get } from "./api.js";
+import { ticking } from "./compare.js";
 import { callSample } from "./start.js";
 import { chip, countsOf, runWord, tally } from "./told.js";
 
@@ -45,7 +46,7 @@ export async function runsPage(page) {
     more.disabled = false;
   };
   fill();
-  page.show(el("h1", {}, "Runs"), filters(query, agentList(agents), page), rows.node, ticks.go, empty, more, sampleButton(page));
+  page.show(el("h1", {}, "Runs"), filters(query, agentList(agents), page), rows.node, el("p", {}, ticks.go), empty, more, sampleButton(page));
   const look = async () => {
     if (page.isGone()) return;
     const isMoving = runs.some((/** @type {any} */ run) => run.status !== "COMPLETED");
@@ -66,33 +67,6 @@ export async function runsPage(page) {
     setTimeout(look, runs.some((/** @type {any} */ run) => run.status !== "COMPLETED") ? LOOK_MS : REST_MS);
   };
   setTimeout(look, LOOK_MS);
-}
-
-/**
- * Ticks of the runs of a list: two of them are compared.
- * @param {import("./app.js").Page} page
- */
-function ticking(page) {
-  /** @type {[number, any][]} */
-  const ticked = [];
-  const button = el("button", { type: "button", disabled: true, onclick: () => {
-    const [a, b] = ticked.map(([id]) => id).sort((one, other) => one - other);
-    page.go("/compare?a=" + a + "&b=" + b);
-  } }, "Compare the two ticked runs");
-  const box = (/** @type {any} */ run) => {
-    const isTicked = ticked.some(([id]) => id === run.id);
-    const made = el("input", { type: "checkbox", checked: isTicked, "aria-label": "Tick run " + run.id, onchange: () => {
-      const at = ticked.findIndex(([id]) => id === run.id);
-      if (at >= 0) ticked.splice(at, 1);
-      if (made.checked) ticked.push([run.id, made]);
-      // Only the two latest ticks count.
-      if (ticked.length > 2) { const first = ticked.shift(); if (first) first[1].checked = false; }
-      button.disabled = ticked.length !== 2;
-    } });
-    if (isTicked) ticked[ticked.findIndex(([id]) => id === run.id)][1] = made;
-    return made;
-  };
-  return { box, go: el("p", {}, button) };
 }
 
 /** @param {any} answer */

@@ -77,7 +77,7 @@ impl Stretch {
 /// content of type `kind`.
 ///
 /// # Errors
-/// When the file is not there or is not 16-bit PCM, or has no such stretch.
+/// The file is not there, is not 16-bit PCM, or has no such stretch.
 pub async fn send(
     path: &Path,
     (view, stretch): (View, Option<Stretch>),

@@ -19,7 +19,7 @@ impl TextSender {
     /// Sends a text and waits for its final answer.
     ///
     /// # Errors
-    /// Why it was not taken.
+    /// [`NotSent`]: the reason why the other side or its network did not take the text.
     pub async fn send(&self, message: TextMessage) -> Result<(), NotSent> {
         self.sip.send_text(message).await
     }

@@ -193,7 +193,7 @@ impl Asking {
 
 /// True if what was heard asks for yes or no; `None`: the language has no such words here, or the turn is English.
 ///
-/// Of several sentences the last question counts.
+/// The last question counts where there are several sentences.
 pub(super) fn is_yes_no(language: &str, heard: &str) -> Option<bool> {
     let asking = reading(language, heard)?;
     let all = sentences(heard);

@@ -1,8 +1,8 @@
 //! The neural synthesizer of Kokoro voices, in this process. It takes about half of the speech's own time on one core:
 //! words that are known are made before their call, the others clause by clause.
 //!
-//! Who has such a voice keeps it: nobody else speaks in its place, however late its words are. Languages without such a
-//! voice are another synthesizer's.
+//! A caller with such a voice keeps it: no other voice speaks in its place, however late its words are. Another
+//! synthesizer speaks the languages that have no such voice.
 
 mod choice;
 

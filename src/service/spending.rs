@@ -1,4 +1,4 @@
-//! What language models are used for and cost: uses of results and runs, and the sums of a day that budgets are checked
+//! Uses and costs of language models: those of results and runs, and the sums of a day that budgets are checked
 //! against. Uses are noted in memory and stored soon after, since whoever asks a model does not wait for a database.
 
 use std::collections::{BTreeMap, HashMap};

@@ -130,7 +130,7 @@ impl Artifacts {
     /// stays.
     ///
     /// # Errors
-    /// What could not be removed, with the store's reason; the rest is tried by the next call.
+    /// The first file that could not be removed, with the store's reason. The next call tries the others.
     pub async fn erase(&self, owner: &str, paths: &[String], before_ms: i64) -> Result<()> {
         let mut paths = paths.to_vec();
         if paths.is_empty() {

@@ -49,6 +49,7 @@ impl LanguageModel for Judge {
             self.most.fetch_max(*self.now.borrow(), Ordering::SeqCst);
             match self.takes {
                 Duration::ZERO => drop(self.allowed.subscribe().wait_for(|allowed| *allowed).await),
+                // The time of a model is what the figure is about; only the measurement of 200 results sets it.
                 takes => sleep(takes).await,
             }
             self.now.send_modify(|count| *count -= 1);

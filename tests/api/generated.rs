@@ -21,7 +21,7 @@ const EXAMPLES: &str = "4";
 /// Chains that are drawn before what they have learned is used for the next ones.
 const CHAINS: &str = "30";
 
-/// How long chains are drawn, in seconds, and the least number of the document's links to follow in it. On two quiet
+/// Seconds in which chains are drawn, and the least number of the document's links to follow in them. On two quiet
 /// cores 60 to 82 were followed in 45 s; beside compilers about 20.
 const SOME_CHAINS: (&str, usize) = ("45", 12);
 /// The same where every request is made.

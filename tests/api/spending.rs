@@ -1,4 +1,4 @@
-//! What language models are used for and cost, and the budgets that end it for a day.
+//! Uses and costs of language models, and budgets that end their use for a day.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What becomes of files when records change: deleted ones leave the store, lost ones are told, private ones stay out.
+//! Files after changes of their records: deleted ones leave the store, lost ones are told, private ones stay out.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a call tells first, how it is made again, and its run at a glance.
+//! The first numbers of a call, the same call again, and the strips of its run.
 
 use serde_json::{Value, json};
 

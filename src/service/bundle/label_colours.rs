@@ -18,7 +18,7 @@ pub(super) type Colours = Vec<(LabelText, Option<LabelColor>)>;
 /// Reads the colours of an agent's labels.
 ///
 /// # Errors
-/// What is wrong, as `FIELD: TEXT`, one an entry.
+/// A list of all faults, each as `FIELD: TEXT`.
 pub(super) fn read_colours(agent: &Object) -> std::result::Result<Colours, Vec<String>> {
     let colours = match agent.get(LABEL_COLOURS) {
         None | Some(Value::Null) => return Ok(Vec::new()),

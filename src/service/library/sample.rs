@@ -20,7 +20,7 @@ impl Library {
     /// gets the address where it has another one.
     ///
     /// # Errors
-    /// When the database does not take it.
+    /// The database cannot be written.
     pub async fn keep_sample_agent(&self, caller: &Caller, sip_uri: &str) -> Result<i64> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut found = db.by::<AgentDoc>("external_id", IDENTIFIER).await?.into_iter().next();

@@ -1,4 +1,4 @@
-//! What is looked after beside the jobs: data folders of other engines, local copies, files that belong to nobody.
+//! Periodic cleaning beside the jobs: data folders of other engines, local copies, and files without an owner.
 
 use std::path::Path;
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! What is private in every language that callers speak, in digits and in words, and what is not.
+//! Redaction in every language that callers speak: private numbers in digits and in words, and numbers that stay.
 
 use super::super::*;
 

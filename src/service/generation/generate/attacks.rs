@@ -234,7 +234,7 @@ impl Vector {
     }
 
     /// Returns this vector, then the allowed others of its kind, then what else is allowed: the order of the attempts.
-    /// What is done by sound is tried by those alone who make that sound.
+    /// Attacks by sound are left out: only callers that make the sound try them.
     fn rotation(&'static self, means: &Means) -> Vec<&'static Vector> {
         let others = || {
             let allowed = means.vectors.iter().copied();

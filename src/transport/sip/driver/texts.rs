@@ -39,7 +39,7 @@ impl SipSocket {
     /// Sends a text and waits for its final answer.
     ///
     /// # Errors
-    /// Why it was not taken; a socket that is closed has an own fault.
+    /// [`NotSent`]: the reason why the text was not taken. A closed socket has a reason of its own.
     pub async fn send_text(&self, message: TextMessage) -> Result<(), NotSent> {
         let (reply, answer) = oneshot::channel();
         let sent = self.orders.send(Order::Text(TextOrder::Send(Box::new(message), reply))).await;
