@@ -4,6 +4,7 @@ use ringer_base::error::Result;
 use ringer_store::queue::Queue;
 
 use super::Runs;
+use crate::conversation::lifecycle::RESTARTED;
 
 impl Runs {
     /// Recovers after a restart: conversations in progress when the engine stopped end as SYSTEM_ERROR. Returns their
@@ -18,7 +19,7 @@ impl Runs {
         let interrupted = self.store.system().await?.results_interrupted().await?;
         let mut broken_off = 0;
         for (organization, id) in &interrupted {
-            broken_off += usize::from(self.conversations.break_off(organization, *id).await?);
+            broken_off += usize::from(self.conversations.break_off(organization, *id, RESTARTED).await?);
         }
         self.conversations.sweep_moved().await?;
         Queue::new(self.store.clone(), self.clock.clone()).end_leases().await?;
