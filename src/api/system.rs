@@ -4,7 +4,7 @@ use std::path::Path;
 
 use axum::http::StatusCode;
 use ringer_base::clock;
-use ringer_base::error::Result;
+use ringer_base::error::{Error, Result};
 use ringer_engine::{Engine, LineReport, LineStanding, Standing};
 use ringer_model::time::Timestamp;
 use ringer_service::Service;
@@ -26,6 +26,13 @@ struct Health {
     status: &'static str,
     /// Version of this program.
     version: &'static str,
+}
+
+/// Answer of a process that takes conversations.
+#[derive(Serialize, JsonSchema)]
+struct Readiness {
+    /// Always `ready`; a process that is not answers 503.
+    status: &'static str,
 }
 
 /// The answer to a ping.
@@ -130,6 +137,7 @@ pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     let engine = setup.engine.clone();
     let endpoints = vec![
         get("/health", health).open().about("Check that the process answers"),
+        get("/ready", ready).open().about("Check that the process takes conversations: 503 while it is drained"),
         get("/health/deps", move |ctx, parts| deps(engine.clone(), ctx, parts))
             .open_to_all()
             .about("Get the health of each part that the engine needs"),
@@ -142,6 +150,16 @@ pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
 
 async fn health(_: Ctx, _: In) -> Result<Health> {
     Ok(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+async fn ready(ctx: Ctx, _: In) -> Result<Readiness> {
+    if ctx.service.engines().is_draining() {
+        return Err(Error::Unavailable("The engine is draining: it begins no conversation".into()));
+    }
+    if !ctx.service.store().is_alive().await {
+        return Err(Error::Unavailable("The database does not answer".into()));
+    }
+    Ok(Readiness { status: "ready" })
 }
 
 async fn deps(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<DeepHealth> {
