@@ -29,6 +29,7 @@ pub mod call;
 pub mod config;
 pub mod demo;
 pub mod doctor;
+pub mod engines;
 pub mod keys;
 mod lines;
 pub mod load;
@@ -99,6 +100,8 @@ pub enum Command {
     Keys(keys::Args),
     /// Check the object store of files, and move files between stores.
     Storage(storage::Args),
+    /// List the engines of a database, and drain one.
+    Engines(engines::Args),
     /// Check the settings file.
     Config(config::Args),
     /// Print the OpenAPI document of the API.
@@ -125,6 +128,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Models(args) => models::run(args).await,
         Command::Keys(args) => keys::run(args).await,
         Command::Storage(args) => storage::run(args).await,
+        Command::Engines(args) => engines::run(args).await,
         Command::Config(args) => config::run(args).await,
         Command::Openapi(args) => openapi::run(args).await,
     }
@@ -243,6 +247,10 @@ pub fn service_settings(config: &Config) -> service::Settings {
         names: Resolver::default(),
         api: None,
         storage: None,
+        engine: config.server.name.clone().unwrap_or_else(|| "ringer".to_owned()),
+        own_url: config.server.own_url.clone(),
+        drain_timeout: config.server.drain_timeout_s.map(Duration::from_secs),
+        lease_ms: i64::try_from(config.server.lease_s * 1000).unwrap_or(service::LEASE_MS),
         dialects: Arc::default(),
         definitions: service::definitions(&config.autosync, &adapters).unwrap_or_default().into(),
         adapters: adapters.into(),

@@ -129,8 +129,8 @@ async fn act(config: &Config, action: Action) -> Result<String> {
     text
 }
 
-/// Fails if the database or the key of its secrets is missing: listing and revoking create neither.
-fn is_there(config: &Config) -> Result<()> {
+/// Fails if the database or the key of its secrets is missing: a command that only looks or changes makes neither.
+pub(super) fn is_there(config: &Config) -> Result<()> {
     let folder = config.data.display();
     match database(config) {
         Location::File(path) if !path.is_file() => {
