@@ -14,7 +14,7 @@ NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 # The voices and the recognizer are programs and libraries of the system, opened at run time; the build needs a C compiler.
 PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us python3-venv
 # The tests also call these, as independent other sides.
-PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql jq \
+PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql pgbouncer jq \
          chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables exim4-daemon-light dovecot-imapd
 
 # Voices to train with: synthesizers, and recordings, which are unpacked and not installed.
@@ -125,9 +125,12 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part fuzz 3600 $(MAKE) --no-print-directory fuzz; \
 	report
 
-# Kills with SIGKILL amid writes: the engine on a file, twice, and the database server behind it (100 of these at most).
+# Kills with SIGKILL amid writes: the engine on a file, twice, and the database server behind it (100 of these at most). Then 200 of
+# engines that share a database, amid calls, and how many jobs they claim in a second.
 kills: peers ## an hour's worth of doubt: 500 kills amid writes, and what was acknowledged is there after each
 	RINGER_KILLS=500 $(CARGO) test --locked --test integration databases::killed:: -- --nocapture --test-threads=1
+	$(CARGO) test --locked --test integration engines::killed:: -- --ignored --nocapture --test-threads=1
+	$(CARGO) test --locked --test integration engines::claims::figures:: -- --nocapture
 
 bench: build ## the cost of one 20 ms frame through a call, and how much faster than real calls virtual ones are, on one core
 	$(NATIVE) $(CARGO) bench --locked -p ringer-media
