@@ -129,7 +129,7 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 # engines that share a database, amid calls, and how many jobs they claim in a second.
 kills: peers ## an hour's worth of doubt: 500 kills amid writes, and what was acknowledged is there after each
 	RINGER_KILLS=500 $(CARGO) test --locked --test integration databases::killed:: -- --nocapture --test-threads=1
-	$(CARGO) test --locked --test integration engines::killed:: -- --ignored --nocapture --test-threads=1
+	RINGER_KILLS=200 $(CARGO) test --locked --test integration engines::killed:: -- --nocapture --test-threads=1
 	$(CARGO) test --locked --test integration engines::claims::figures:: -- --nocapture
 
 bench: build ## the cost of one 20 ms frame through a call, and how much faster than real calls virtual ones are, on one core

@@ -22,7 +22,7 @@ struct OrganizationPath {
     name: String,
 }
 
-/// Engine to drain.
+/// Engine that begins no conversation any more.
 #[derive(Deserialize, JsonSchema)]
 struct DrainRequest {
     /// Name of the engine, or its id.

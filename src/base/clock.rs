@@ -63,7 +63,7 @@ impl Clock {
     }
 
     /// Returns the machine's clock, which can be corrected.
-    pub fn corrected() -> Clock {
+    pub fn correctable() -> Clock {
         Clock::Corrected(Arc::default())
     }
 

@@ -204,26 +204,13 @@ impl House {
         let running = Arc::new(Running::default());
         let names = Resolver::new(&config.sip.dns_servers).for_sockets(&config.sip.listen);
         let dialects = dialects(config)?;
-        if let Some(name) = dialect_without_hosts(&dialects).filter(|_| !config.websocket.any_host) {
-            return Err(format!(
-                "[websocket.dialects.{name}] has headers or keys and no hosts: any key of the API could send them anywhere; name \
-                 the hosts that get them, as in hosts = [\"agent.example.com\", \"*.example.org\"]"
-            ));
-        }
+        check_dialects(&dialects, config.websocket.any_host)?;
         let dialects = dialects.into();
         let roots = local::roots(config)?;
-        let clock = if store.is_shared() { Clock::corrected() } else { Clock::Real };
+        let clock = if store.is_shared() { Clock::correctable() } else { Clock::Real };
         let storage = Artifacts::open(&config.storage, &roots, &store, &clock, &config.data).await?;
         let urn = installation(&config.data).await?;
-        let settings = Settings {
-            names: names.clone(),
-            dialects,
-            api: Some(api),
-            storage,
-            engine: config.server.name.clone().unwrap_or_else(|| engine_name(&host_name(), &urn)),
-            own_url: config.server.own_url.clone().or_else(|| own_url(api)),
-            ..service_settings(config)
-        };
+        let settings = Settings { names: names.clone(), dialects, storage, ..settings_of(config, api, &urn) };
         let service = Service::new(store, clock.clone(), settings, running.clone());
         let model = models("language_model", &config.language_model, &config.language_models, config, &service)?;
         let ear = models("audio_model", &config.audio_model, &config.audio_models, config, &service)?;
@@ -269,14 +256,14 @@ impl House {
             ear,
             judging: Arc::new(Judging::new(config.limits.max_evaluations)),
         };
+        if service.store().is_shared() {
+            // Until the database says at which trunks this engine is registered.
+            engine.register_lines(BTreeSet::new()).await;
+        }
         let workers = Workers::start(workshop, incoming);
         workers.take_mail(&service, listener, mailbox);
         engine.limit_strangers(&config.sip.inbound_allow).await;
         if !config.sip.trunks.is_empty() {
-            if service.store().is_shared() {
-                // Until the database says at which trunks this engine is registered.
-                engine.register_lines(BTreeSet::new()).await;
-            }
             engine.keep_lines(&config.sip.trunks, &urn).await;
         }
         Ok(House { service, engine, speech, model, workers })
@@ -379,6 +366,27 @@ async fn installation(data: &Path) -> Result<String, String> {
     let urn = format!("urn:uuid:{}", clock::new_id());
     tokio::fs::write(&path, &urn).await.map_err(named)?;
     Ok(urn)
+}
+
+/// Returns the settings of the services that are this engine's own.
+fn settings_of(config: &Config, api: SocketAddr, urn: &str) -> Settings {
+    Settings {
+        api: Some(api),
+        engine: config.server.name.clone().unwrap_or_else(|| engine_name(&host_name(), urn)),
+        own_url: config.server.own_url.clone().or_else(|| own_url(api)),
+        ..service_settings(config)
+    }
+}
+
+/// Refuses a dialect whose headers and keys would go to every host.
+fn check_dialects(dialects: &BTreeMap<String, Dialect>, any_host: bool) -> Result<(), String> {
+    match dialect_without_hosts(dialects).filter(|_| !any_host) {
+        Some(name) => Err(format!(
+            "[websocket.dialects.{name}] has headers or keys and no hosts: any key of the API could send them anywhere; name \
+             the hosts that get them, as in hosts = [\"agent.example.com\", \"*.example.org\"]"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Returns the name of this machine; empty: it has none.

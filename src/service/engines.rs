@@ -19,7 +19,7 @@ use crate::conversation::Conversations;
 /// else.
 pub const LEASE_MS: i64 = 120_000;
 
-/// Whether this engine begins anything new. It is drained while somebody asks for that, or while it ends.
+/// State of this engine: it is drained while somebody asks for that, or while it ends.
 #[derive(Debug)]
 pub(super) struct Drain {
     asked: Mutex<Asked>,
@@ -78,7 +78,7 @@ pub struct EngineRecord {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineState {
-    /// The engine works.
+    /// The engine works and begins conversations.
     Up,
     /// The engine begins nothing new.
     Draining,
@@ -144,7 +144,7 @@ impl Engines {
     }
 
     /// Ends the results whose engine is gone; returns their number.
-    pub async fn end_lost(&self) -> Result<usize> {
+    pub async fn end_results_of_lost(&self) -> Result<usize> {
         let lost = self.store.org("").read().await?.lost_results().await?;
         let mut ended = 0;
         for (organization, id, engine) in &lost {

@@ -119,8 +119,8 @@ impl Database {
         }
     }
 
-    /// Returns the time of the database as a term of a statement, in milliseconds since 1970. It is the same throughout a
-    /// statement.
+    /// Returns the time of the database as a term of a statement, in milliseconds since 1970. It is the same throughout
+    /// a statement.
     pub fn now(&self) -> &'static str {
         match self {
             Database::Sqlite(_) => sqlite::NOW,

@@ -156,6 +156,19 @@ impl Session {
         self.execute(&sql, &[self.time(), KEPT_MS.into()]).await
     }
 
+    /// Ends the leases of this engine's earlier starts, which are gone; returns true if an engine of another name
+    /// lives.
+    pub async fn follow_predecessors(&mut self, name: &str) -> Result<bool> {
+        let me = self.store.engine().await?.to_owned();
+        let alive: Vec<EngineRow> = self.engines().await?.into_iter().filter(|engine| engine.is_alive).collect();
+        for engine in alive.iter().filter(|engine| engine.name == name && engine.id != me) {
+            if self.link.is_gone(&engine.id).await? {
+                self.execute("UPDATE engines SET lease_ms = 0 WHERE id = $1", &[engine.id.as_str().into()]).await?;
+            }
+        }
+        Ok(alive.iter().any(|engine| engine.name != name))
+    }
+
     /// Returns the engines, those that live first, each kind by name.
     pub async fn engines(&mut self) -> Result<Vec<EngineRow>> {
         let now = self.now_at(1);
@@ -229,8 +242,8 @@ impl Session {
         Ok(())
     }
 
-    /// Renews this engine's lease of a trunk's registration for `lease_ms`, or takes one that nobody has. False: another
-    /// engine is registered there.
+    /// Renews this engine's lease of a trunk's registration for `lease_ms`, or takes one that nobody has. False:
+    /// another engine is registered there.
     pub async fn hold_line(&mut self, trunk: &str, lease_ms: i64) -> Result<bool> {
         let (now, engine) = (self.now_at(1), self.store.engine().await?.to_owned());
         let sql = format!(

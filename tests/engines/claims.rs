@@ -21,7 +21,7 @@ async fn service(location: &Location) -> Service {
     Service::new(store, Clock::Real, Settings::new("unused"), Arc::new(NoLiveCalls))
 }
 
-/// Has several engines claim and close `jobs` jobs; returns the claims in a second.
+/// Makes several engines claim and close `jobs` jobs; returns the claims in a second.
 async fn claim_all(location: &Location, engines: usize, jobs: usize) -> f64 {
     let mut services = Vec::new();
     for _ in 0..engines {

@@ -18,13 +18,13 @@ use crate::program::PATIENCE;
 fn a_drain_under_calls_loses_none_and_new_work_goes_to_another() {
     beside(async |folder, schema| {
         let proxy = Proxy::start(folder).await;
-        let first = engine("first", &proxy, schema, Clock::corrected(), 8).await;
-        let peer = Peer::answering(30);
+        let first = engine("first", &proxy, schema, Clock::correctable(), 8).await;
+        let peer = Peer::answering(9);
         let held = queue(&first, &peer, 4, 5).await;
         for id in &held {
             until(&first, id, |result| result["status"] == "RUNNING").await;
         }
-        let second = engine("second", &proxy, schema, Clock::corrected(), 8).await;
+        let second = engine("second", &proxy, schema, Clock::correctable(), 8).await;
         assert_eq!(first.status_of("/ready").await, 200);
         second.service.engines().set_draining("first", true).await.expect("it works");
         let mut watch = first.service.engines().watch_draining();
@@ -66,7 +66,7 @@ fn sigterm_lets_calls_end_and_a_second_one_ends_them() {
         let mut first = Engine::start("first", &database, "38470-38479").await;
         let second = Engine::start("second", &database, "38480-38489").await;
         let ready = second.await_agents(3, 60).await;
-        let mut call = first.open(&ready[0].1).await.expect("it is taken");
+        let mut call = first.call(&ready[0]).await;
         assert!(hear(&mut call, 10).await, "it runs");
         first.signal(libc::SIGTERM);
         second.until_seen("first", "draining").await;
@@ -82,7 +82,7 @@ fn sigterm_lets_calls_end_and_a_second_one_ends_them() {
         assert_eq!(list["engines"].as_array().map(Vec::len), Some(1), "it has left: {list}");
 
         let mut second = second;
-        let mut call = second.open(&ready[1].1).await.expect("it is taken over");
+        let mut call = second.call(&ready[1]).await;
         assert!(hear(&mut call, 10).await, "it runs");
         second.signal(libc::SIGTERM);
         let third = Engine::start("third", &database, "38490-38499").await;

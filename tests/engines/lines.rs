@@ -19,7 +19,7 @@ const LEASE_MS: i64 = 3000;
 async fn engine(name: &str, proxy: &Proxy, schema: &str, settings: &str) -> House {
     let read = Config::from_texts(Some((Path::new("ringer.toml"), settings)), &Default::default(), &[], 4096);
     let trunks = read.expect("good settings").sip.trunks;
-    let house = House::sharing(proxy.location(schema), Clock::corrected(), 4, |settings| {
+    let house = House::sharing(proxy.location(schema), Clock::correctable(), 4, |settings| {
         (settings.engine, settings.lease_ms, settings.trunks) = (name.to_owned(), LEASE_MS, trunks.clone().into());
     });
     let house = house.await;
@@ -56,7 +56,7 @@ fn a_registration_is_taken_over_from_an_engine_that_drains_or_is_gone() {
         registrar.wait_for(";expires=0 authorization");
         second.service.engines().set_draining("a", false).await.expect("it works");
         // The second is cut off from the database, as if it were gone.
-        ways[1].cut();
+        ways[1].sever();
         comes_true("the first takes it back", || is_registered(&first)).await;
         ways[1].mend();
         comes_true("the second sees that", || !is_registered(&second)).await;

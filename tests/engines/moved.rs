@@ -50,8 +50,8 @@ async fn await_agent(house: &House) -> (String, String) {
 fn a_call_reaches_its_result_at_whichever_engine_it_comes_in() {
     beside(async |folder, schema| {
         let proxy = Proxy::start(folder).await;
-        let first = engine("first", &proxy, schema, Clock::corrected(), 8).await;
-        let second = engine("second", &proxy, schema, Clock::corrected(), 8).await;
+        let first = engine("first", &proxy, schema, Clock::correctable(), 8).await;
+        let second = engine("second", &proxy, schema, Clock::correctable(), 8).await;
         for house in [&first, &second] {
             until_seen(house, &["first", "second"], EngineState::Up).await;
         }

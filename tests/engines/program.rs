@@ -4,13 +4,13 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{SinkExt, StreamExt};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::time::{interval, timeout};
-use tokio_tungstenite::tungstenite::Error;
+use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::program::{KEY, PATIENCE, Program, client, up};
@@ -140,6 +140,16 @@ impl Engine {
     pub(super) async fn open(&self, path: &str) -> Result<Socket, Error> {
         let url = format!("{}{path}", self.base.replacen("http://", "ws://", 1));
         connect_async(url).await.map(|(socket, _)| socket)
+    }
+
+    /// Opens the WebSocket of a result, as `await_agents` returns it, and speaks; the result runs then.
+    pub(super) async fn call(&self, (id, path): &(String, String)) -> Socket {
+        let mut socket = self.open(path).await.expect("it is taken");
+        for _ in 0..5 {
+            socket.send(Message::binary(vec![0; 640])).await.expect("it is open");
+        }
+        self.until(id, |result| result["status"] == "RUNNING").await;
+        socket
     }
 
     pub(super) fn signal(&self, signal: i32) {

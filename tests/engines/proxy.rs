@@ -33,11 +33,11 @@ impl Proxy {
     }
 
     /// Closes every connection, and takes no new one.
-    pub(super) fn cut(&self) {
+    pub(super) fn sever(&self) {
         self.is_open.send_replace(false);
     }
 
-    /// Takes connections again.
+    /// Takes connections again, also those that were refused.
     pub(super) fn mend(&self) {
         self.is_open.send_replace(true);
     }

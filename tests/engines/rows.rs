@@ -36,7 +36,7 @@ fn facts(name: &str) -> EngineFacts {
 }
 
 /// Returns names, states and calls of the engines that one sees.
-async fn seen(by: &Service) -> Vec<(String, EngineState, i64)> {
+async fn list_of(by: &Service) -> Vec<(String, EngineState, i64)> {
     let list = by.engines().list().await.expect("they can be read").engines;
     list.into_iter().map(|engine| (engine.name, engine.state, engine.calls)).collect()
 }
@@ -49,13 +49,13 @@ fn engines_see_each_other_until_they_leave_or_their_lease_ends() {
         first.engines().beat(&facts("a"), 3).await.expect("it is noted");
         second.engines().beat(&facts("b"), 0).await.expect("it is noted");
         let expect = [("a".to_owned(), EngineState::Up, 3), ("b".to_owned(), EngineState::Up, 0)];
-        assert_eq!((seen(&first).await, seen(&second).await), (expect.to_vec(), expect.to_vec()));
+        assert_eq!((list_of(&first).await, list_of(&second).await), (expect.to_vec(), expect.to_vec()));
         let asked = second.engines().set_draining("a", true).await.expect("it is there");
         assert_eq!(asked.engines, ["a"]);
         assert!(!first.engines().is_draining());
         first.engines().beat(&facts("a"), 2).await.expect("it is noted");
         assert!(first.engines().is_draining() && !second.engines().is_draining());
-        assert_eq!(seen(&second).await[0], ("a".to_owned(), EngineState::Draining, 2));
+        assert_eq!(list_of(&second).await[0], ("a".to_owned(), EngineState::Draining, 2));
         second.engines().set_draining("a", false).await.expect("it is there");
         first.engines().beat(&facts("a"), 2).await.expect("it is noted");
         assert!(!first.engines().is_draining());
@@ -70,17 +70,20 @@ fn engines_see_each_other_until_they_leave_or_their_lease_ends() {
         // Its lease ends, and it is lost.
         clock.advance_ms(LEASE_MS - 1);
         second.engines().beat(&facts("b"), 0).await.expect("it is noted");
-        assert_eq!(second.engines().end_lost().await, Ok(0));
+        assert_eq!(second.engines().end_results_of_lost().await, Ok(0));
         assert!(second.engines().elsewhere(7).await.expect("it can be read").is_some(), "its lease holds");
         clock.advance_ms(1);
-        assert_eq!(seen(&second).await, [("b".to_owned(), EngineState::Up, 0), ("a".to_owned(), EngineState::Lost, 2)]);
+        assert_eq!(
+            list_of(&second).await,
+            [("b".to_owned(), EngineState::Up, 0), ("a".to_owned(), EngineState::Lost, 2)]
+        );
         assert_eq!(second.engines().elsewhere(7).await, Ok(None));
-        assert_eq!(second.engines().end_lost().await, Ok(0), "there is no such result");
+        assert_eq!(second.engines().end_results_of_lost().await, Ok(0), "there is no such result");
         assert_eq!(second.store().system().await.expect("a session").engine_of_result(7).await, Ok(None));
         second.engines().leave().await.expect("it is noted");
         clock.advance_ms(24 * 3_600_000);
         second.engines().sweep().await.expect("it can");
-        assert_eq!(seen(&second).await, [], "rows of dead engines stay for a day");
+        assert_eq!(list_of(&second).await, [], "rows of dead engines stay for a day");
     });
 }
 

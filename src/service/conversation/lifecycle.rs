@@ -278,8 +278,8 @@ impl Conversations {
     /// Ends a conversation that is at work by its status, though its job could be claimed again: the engine that held
     /// it is gone.
     pub async fn end_abandoned(&self, organization: &str, result_id: i64) -> Result<()> {
-        // Work that an engine holds is not abandoned, however long its lease could not be renewed; records that wait are
-        // stored.
+        // Work that an engine holds is not abandoned, however long its lease could not be renewed; records that wait
+        // are stored.
         if self.restore_one(result_id).await {
             return Ok(());
         }

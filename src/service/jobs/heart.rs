@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringer_base::error::{Error, Result};
 use ringer_media::call::EndReason;
 use ringer_store::EngineFacts;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::lease::{catch_panic, log_failure, pace_every};
 use super::workshop::Workshop;
@@ -44,50 +44,62 @@ impl Heart {
         service.store().note_settled(!service.store().is_shared());
         let mut pace = pace_every(between);
         let mut draining = service.engines().watch_draining();
-        let (mut in_a_row, mut last, mut drained) = (0u32, Instant::now(), None);
+        let (mut in_a_row, mut drained) = (0u32, None);
+        let mut now = pace.tick().await;
+        let mut last = now;
         loop {
-            tokio::select! {
-                _ = pace.tick() => {}
-                _ = draining.changed() => {}
-            }
             match service.engines().is_draining() {
-                true => self.end_late(*drained.get_or_insert_with(Instant::now)),
+                true => self.end_late(now - *drained.get_or_insert(now)),
                 false => drained = None,
             }
             let calls = self.workshop.engine.live_calls();
             let beat = timeout(lease.max(MOST_BETWEEN), catch_panic(service.engines().beat(&self.facts, calls)));
             let done = beat.await.unwrap_or_else(|_| Err(Error::internal("it does not answer")));
-            if let Err(error) = done {
-                if in_a_row > 0 {
-                    tracing::warn!(%error, "the database does not take this engine's signs of life: calls go on");
+            match done {
+                Ok(_) => {
+                    let was_away = now - std::mem::replace(&mut last, now) > lease;
+                    in_a_row += 1;
+                    self.follow(in_a_row, was_away).await;
                 }
-                in_a_row = 0;
-                service.store().note_settled(!service.store().is_shared());
-                continue;
-            }
-            let was_away = std::mem::replace(&mut last, Instant::now()).elapsed();
-            if was_away > lease {
-                log_failure("failed to look for calls that others ended", catch_panic(self.end_taken()).await);
-            }
-            in_a_row += 1;
-            if in_a_row == 1 {
-                // Records that the database did not take while it was away.
-                let restored = catch_panic(service.conversations().restore_ended()).await;
-                log_failure("failed to look for kept records of conversations", restored);
-            }
-            log_failure("failed to share the registrations at trunks", catch_panic(self.share_lines()).await);
-            if in_a_row >= SETTLED {
-                service.store().note_settled(true);
-                match catch_panic(service.engines().end_lost()).await {
-                    Ok(0) => {}
-                    Ok(results) => tracing::warn!(results, "results of engines that are gone were ended"),
-                    done => log_failure("failed to look for engines that are gone", done),
-                }
-                if in_a_row % SWEEP_EVERY == SETTLED {
-                    let swept = catch_panic(service.engines().sweep()).await;
-                    log_failure("failed to remove the rows of engines that are gone", swept);
+                Err(error) => {
+                    if in_a_row > 0 {
+                        tracing::warn!(%error, "the database does not take this engine's signs of life: calls go on");
+                    }
+                    in_a_row = 0;
+                    service.store().note_settled(!service.store().is_shared());
                 }
             }
+            now = tokio::select! {
+                at = pace.tick() => at,
+                _ = draining.changed() => now,
+            };
+        }
+    }
+
+    /// Does what is due after so many signs of life in a row. `was_away`: others may have taken this engine for lost.
+    async fn follow(&self, in_a_row: u32, was_away: bool) {
+        let service = &self.workshop.service;
+        if was_away {
+            log_failure("failed to look for calls that others ended", catch_panic(self.end_taken()).await);
+        }
+        if in_a_row == 1 {
+            // Records that the database did not take while it was away.
+            let restored = catch_panic(service.conversations().restore_ended()).await;
+            log_failure("failed to look for kept records of conversations", restored);
+        }
+        log_failure("failed to share the registrations at trunks", catch_panic(self.share_lines()).await);
+        if in_a_row < SETTLED {
+            return;
+        }
+        service.store().note_settled(true);
+        match catch_panic(service.engines().end_results_of_lost()).await {
+            Ok(0) => {}
+            Ok(results) => tracing::warn!(results, "results of engines that are gone were ended"),
+            done => log_failure("failed to look for engines that are gone", done),
+        }
+        if in_a_row % SWEEP_EVERY == SETTLED {
+            let swept = catch_panic(service.engines().sweep()).await;
+            log_failure("failed to remove the rows of engines that are gone", swept);
         }
     }
 
@@ -112,10 +124,10 @@ impl Heart {
         }
     }
 
-    /// Ends the conversations that still run when a drain, which began at `since`, has taken as long as it may.
-    fn end_late(&self, since: Instant) {
+    /// Ends the conversations that still run when a drain has taken as long as it may.
+    fn end_late(&self, taken: Duration) {
         let Workshop { service, running, .. } = &self.workshop;
-        if service.settings().drain_timeout.is_none_or(|most| since.elapsed() < most) {
+        if service.settings().drain_timeout.is_none_or(|most| taken < most) {
             return;
         }
         for result_id in running.results() {

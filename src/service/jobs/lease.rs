@@ -9,7 +9,7 @@ use ringer_base::error::{Error, Result};
 use ringer_provider::Account;
 use ringer_store::queue::{CallLogJob, Claimed, EvaluateJob, Job, Queue, Turns};
 use tokio::sync::watch;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 use tracing::Instrument;
 use tracing::field::Empty;
 
@@ -116,7 +116,7 @@ pub(super) async fn run_with_lease<T>(
                 let renewed = service.queue().extend(claimed, lease_ms).await;
                 let wait = if renewed.is_ok() { every } else { every.min(RENEW_AGAIN) };
                 log_failure("failed to renew the lease of a job", renewed);
-                renewal.as_mut().reset(Instant::now() + wait);
+                renewal.set(sleep(wait));
             }
         }
     }

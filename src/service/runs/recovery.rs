@@ -12,8 +12,16 @@ impl Runs {
     /// work of a dead engine resumes when its leases expire.
     pub async fn recover(&self) -> Result<usize> {
         self.conversations.restore_ended().await?;
-        if !self.store.enter().await? {
+        let is_alone = self.store.enter().await?;
+        let mut db = self.store.system().await?;
+        // After the database was away, others may not be connected yet.
+        let has_others = db.follow_predecessors(&self.settings.engine).await?;
+        db.commit().await?;
+        if !is_alone || has_others {
             tracing::info!("another engine uses this database");
+            if is_alone {
+                self.store.admit_others().await?;
+            }
             return self.restore_schedules().await.map(|_| 0);
         }
         let interrupted = self.store.system().await?.results_interrupted().await?;

@@ -21,8 +21,8 @@ pub const LEASE_MS: i64 = 60_000;
 /// Longest time that an event waits, in milliseconds (for a webhook that is disabled).
 const KEPT_MS: i64 = 7 * 24 * 3_600_000;
 
-/// Returns the condition of a claim at the time `now` besides the due time: the webhook is enabled and not busy, and the
-/// event is the first of its subject. `$2` is [`AT_ONCE`].
+/// Returns the condition of a claim at the time `now` besides the due time: the webhook is enabled and not busy, and
+/// the event is the first of its subject. `$2` is [`AT_ONCE`].
 fn is_next(now: &str) -> String {
     format!(
         "EXISTS (SELECT 1 FROM webhooks w WHERE w.id = o.webhook_id AND w.enabled = 1) \

@@ -185,7 +185,7 @@ impl Lines {
         self.end_leaving(now);
     }
 
-    /// Goes on without a registration where one is taken back.
+    /// Keeps a line without its registration once that is taken back.
     fn end_leaving(&mut self, now: Time) {
         for kept in self.lines.iter_mut().filter(|kept| kept.is_leaving && kept.line.is_over()) {
             let account = Account { expires_s: None, ..kept.account.clone() };
