@@ -14,7 +14,7 @@ FROM debian:bookworm-slim
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends flite espeak-ng libpocketsphinx3 pocketsphinx-en-us \
-    && rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/* /var/cache/debconf/*-old /var/log/apt /var/log/dpkg.log
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/apt /var/log/dpkg.log
 RUN groupadd --system --gid 10001 ringer \
     && useradd --system --uid 10001 --gid 10001 --home-dir /data --no-create-home --shell /usr/sbin/nologin ringer \
     && install -d -o 10001 -g 10001 -m 0700 /data \
