@@ -230,6 +230,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         number_pool: config.phone_numbers.pool.clone(),
         number_price: i64::from(config.phone_numbers.price),
         notify: config.notify.clone(),
+        retention: config.retention.clone(),
         capture: config.evidence.capture,
         journey_stop_on_failure: config.journey.stop_on_failure,
         text_reply_delay_ms: config.text.reply_delay_ms,

@@ -101,6 +101,24 @@ export async function get(path) {
   return (await ask("GET", path)).json();
 }
 
+/** Longest call whose recording is fetched whole; of a longer one what is heard is fetched in parts. */
+const WHOLE_MS = 300000;
+
+/**
+ * The sound of a call, as its player asks for it.
+ * @param {string | number} id
+ * @param {() => number} length of the call, in milliseconds
+ */
+export function recording(id, length) {
+  return async (/** @type {number} */ from, /** @type {number} */ to) => {
+    const isLong = length() > WHOLE_MS;
+    const response = await ask("GET", "/v1/simulation-result/" + id + "/recording?format=wav&channel=both" + (isLong ? "&from_ms=" + from + "&to_ms=" + to : ""));
+    const begin = response.headers.get("x-from-ms");
+    const isPart = isLong && begin !== null;
+    return { blob: await response.blob(), from: isPart ? Number(begin) : 0, to: isPart && to < length() ? to : null };
+  };
+}
+
 /**
  * A part that may not be there: null then.
  * @param {string} path

@@ -19,7 +19,7 @@ const TAIL_MS = 500;
 /** The one player of a call. Sound is fetched when it is first heard; of a long recording only the part that is heard. */
 export class Player {
   /**
-   * @param {{ audio: (from: number, to: number) => Promise<{ blob: Blob, from: number, to: number | null } | null>, onTime: (ms: number) => void, tracks?: string[] }} hooks
+   * @param {{ audio: (from: number, to: number) => Promise<{ blob: Blob, from: number, to: number | null } | null>, onTime: (ms: number) => void, tracks?: string[], keys?: string }} hooks
    */
   constructor(hooks) {
     this.hooks = hooks;
@@ -43,8 +43,8 @@ export class Player {
       el("input", { type: "radio", name: "track", value: track, checked: track === "both", onchange: () => this.choose(track) }), name));
     this.speed = el("select", { "aria-label": "Speed", onchange: () => { this.audio.playbackRate = Number(this.speed.value); } },
       SPEEDS.map((speed) => el("option", { value: String(speed) }, speed + "\u00d7")));
-    this.node = el("div", { class: "player", id: "player" }, this.button, this.time,
-      el("fieldset", { class: "solo" }, el("legend", { class: "hidden" }, "Heard"), solos), this.speed, this.note, this.told, el("small", { class: "keys" }, "Keys: space plays, arrows 1 s, J and L 10 s, K pauses, N and P other calls"), this.audio);
+    this.node = el("div", { class: "player" }, this.button, this.time,
+      solos.length ? el("fieldset", { class: "solo" }, el("legend", { class: "hidden" }, "Heard"), solos) : null, this.speed, this.note, this.told, el("small", { class: "keys" }, "Keys: space plays, arrows 1 s, J and L 10 s, K pauses" + (hooks.keys || "")), this.audio);
     this.audio.addEventListener("play", () => this.shown());
     this.audio.addEventListener("pause", () => this.shown());
     this.audio.addEventListener("ended", () => void this.goOn());

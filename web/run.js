@@ -45,7 +45,7 @@ export async function runPage(id, page) {
     // What is being clicked is not taken away.
     if (isPressed()) { drawing = window.setTimeout(draw, DRAW_MS); return; }
     const list = [...results.values()].sort((one, other) => one.id - other.id);
-    once(parts.head, [run, failedIn(list)], () => head(run, failedIn(list), page));
+    once(parts.head, [run, failedIn(list)], () => head(run, failedIn(list), page, (named) => { run = named; draw(); }));
     strips.show(list);
     once(parts.counts, [countsIn(list), word, reasons(list)], () => counters(list, word, (chosen) => { word = chosen; draw(); }));
     once(parts.dots, [run.p50_agent_latency, run.p95_agent_latency, list.map((one) => [one.id, one.latency])], () => section("Latency of the agent", latencies(list, run, (from, to) => { range = [from, to]; draw(); parts.list.scrollIntoView({ block: "start" }); })));
@@ -109,11 +109,26 @@ function tagging(ids, page) {
 }
 
 /**
+ * Gives a run its name.
+ * @param {any} run
+ * @param {import("./app.js").Page} page
+ * @param {(run: any) => void} done
+ */
+function naming(run, page, done) {
+  const text = el("input", { "aria-label": "Name of the run", maxLength: 200, placeholder: "name", value: run.name || "" });
+  return el("form", { class: "inline needs-write", onsubmit: (/** @type {Event} */ event) => {
+    event.preventDefault();
+    ask("PATCH", "/v1/simulation-run/" + run.id, { body: { name: text.value } }).then((answer) => answer.json()).then(done).catch(page.refused);
+  } }, text, " ", el("button", { type: "submit" }, "Name"));
+}
+
+/**
  * @param {any} run
  * @param {number[]} failed callers that are called again
  * @param {import("./app.js").Page} page
+ * @param {(run: any) => void} named
  */
-function head(run, failed, page) {
+function head(run, failed, page, named) {
   const refuse = (/** @type {Error} */ error) => page.refused(error);
   const button = (/** @type {string} */ text, /** @type {() => Promise<any>} */ act, more = "") => el("button", { type: "button", class: more, onclick: () => act().catch(refuse) }, text);
   const again = () => post("/v1/queue-simulation-run", { simulation_id: String(run.simulation_id), seed: run.seed }).then((made) => page.go("/runs/" + made.simulation_run_id));
@@ -121,12 +136,12 @@ function head(run, failed, page) {
   const cancel = () => ask("POST", "/v1/simulation-run/" + run.id + "/cancel?hangup=true");
   const ids = async () => (await get("/v1/retrieve-simulation-results/" + run.id)).simulation_results.map((/** @type {any} */ one) => one.id);
   const keep = (/** @type {string} */ format, /** @type {string} */ end) => button(format === "junit" ? "JUnit" : format.toUpperCase(), () => save("/v1/simulation-run/" + run.id + "/export?format=" + format, "run-" + run.id + end));
-  return el("div", {}, el("h1", {}, "Run " + run.id), el("p", { class: "chips" }, chip(runWord(run)),
+  return el("div", {}, el("h1", {}, "Run " + run.id, run.name ? words(": " + run.name, 120) : ""), el("p", { class: "chips" }, chip(runWord(run)),
     " ", el("a", { href: "/agents/" + run.agent_id }, words(run.agent_name ?? "agent " + run.agent_id, 80)), " ", el("a", { href: "/simulations/" + run.simulation_id }, words(run.simulation_name ?? "simulation " + run.simulation_id, 80))),
   facts(["Completed", run.tests_completed + " of " + run.total_tests], ["Latency, median", asMs(run.p50_agent_latency)], ["Latency, 95th percentile", asMs(run.p95_agent_latency)],
     ["Started", when(run.started_at)], ["Took", span(run.duration_ms)], ["By", run.created_by && words(run.created_by, 60)], ["Seed", run.seed], ["Tags", (run.tags || []).length ? words(run.tags.join(", ")) : null], ["Summary", run.summary && words(run.summary)]),
   el("p", { class: "downloads" }, button("Run again with this seed", again, "needs-write"), failed.length ? button("Call the " + failed.length + " failed again", failedAgain, "needs-write") : null, run.status === "RUNNING" ? button("Hang up all", cancel, "needs-write danger") : null,
-    tagging(ids, page), run.status === "RUNNING" ? null : el("span", { class: "needs-write" }, sure("Delete the run", () => ask("DELETE", "/v1/simulation-run/" + run.id).then(() => page.go("/")), page)),
+    naming(run, page, named), tagging(ids, page), run.status === "RUNNING" ? null : el("span", { class: "needs-write" }, sure("Delete the run", () => ask("DELETE", "/v1/simulation-run/" + run.id).then(() => page.go("/")), page)),
     " Export: ", keep("csv", ".csv"), keep("json", ".json"), keep("junit", ".xml"), button("One HTML file", () => save("/v1/simulation-run/" + run.id + "/page", "run-" + run.id + ".html"))));
 }
 

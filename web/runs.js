@@ -81,7 +81,7 @@ function runRows(...before) {
 
 /** @param {any} run */
 function runCells(run) {
-  return [el("a", { href: "/runs/" + run.id }, String(run.id)), words(run.agent_name ?? run.agent_id, 60), words(run.simulation_name ?? run.simulation_id, 60),
+  return [el("span", {}, el("a", { href: "/runs/" + run.id }, String(run.id)), run.name ? words(" " + run.name, 60) : ""), words(run.agent_name ?? run.agent_id, 60), words(run.simulation_name ?? run.simulation_id, 60),
     chip(runWord(run)), tally(countsOf(run)), asMs(run.p50_agent_latency), asMs(run.p95_agent_latency), words((run.tags || []).join(", "), 60), when(run.started_at), span(run.duration_ms), words(run.created_by ?? "", 40)];
 }
 

@@ -33,8 +33,12 @@ function engine(health, models) {
   });
   const ear = models.find((one) => one.kind === "audio");
   const trunks = health.trunks || [];
+  const kept = health.retention;
+  const limit = (/** @type {number} */ most, /** @type {string} */ unit) => most ? most + " " + unit : "no limit";
   return el("div", {}, table("Parts of the engine", ["Part", "State", "About", "Line of ringer.toml"], [...rows,
     ["Model that judges sound", chip(ear ? "yes" : "not set"), ear ? words(ear.name + ": " + ear.model, 120) : "", ear ? "" : el("code", {}, "[audio_model] base_url = \"...\", model = \"...\"")],
+    ...(kept ? [["Kept", chip(kept.results_days || kept.recordings_days || kept.disk_quota_mb ? "yes" : "not set"), "results " + limit(kept.results_days, "days") + ", recordings " + limit(kept.recordings_days, "days") + ", " + limit(kept.disk_quota_mb, "MB"),
+      el("code", {}, "[retention] results_days = 90, recordings_days = 30, disk_quota_mb = 50000")]] : []),
     ["Trunks of telephone lines", chip(trunks.length ? "yes" : "not set"), "", trunks.length ? "" : el("code", {}, "[sip.trunks.NAME] host = \"...\", numbers = [\"+1...\"], allowed_prefixes = [\"+1\"]")]]),
   trunks.length ? table("Trunks", ["Trunk", "Registration", "Keep-alive"], trunks.map((/** @type {any} */ one) => [one.name, one.registration ? one.registration.state + (one.registration.error ? ": " + one.registration.error : "") : "none needed", one.keepalive ? one.keepalive.state : "off"])) : "");
 }

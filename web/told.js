@@ -23,6 +23,7 @@ export function runWord(run) {
   if (run.status !== "COMPLETED") return "running";
   const counts = countsOf(run);
   if (run.outcome === "passed" && counts["not judged"]) return "warning";
+  if (run.outcome === "failed" && !counts.failed && counts.unreachable) return "unreachable";
   if (run.outcome) return run.outcome;
   return counts["not judged"] ? "not judged" : counts.cancelled ? "cancelled" : "completed";
 }

@@ -44,6 +44,19 @@ struct DeepHealth {
     deps: Parts,
     /// Trunks that calls come and go by, in the order of their names; told to keys of scope admin alone.
     trunks: Vec<TrunkHealth>,
+    /// Times for which files and rows are kept; told to keys of scope admin alone.
+    retention: Option<Kept>,
+}
+
+/// Settings of `[retention]`; 0: no limit.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct Kept {
+    /// Days that results are kept, with all that belongs to them.
+    results_days: u32,
+    /// Days that recordings are kept.
+    recordings_days: u32,
+    /// Megabytes that recordings may take; the oldest are deleted first.
+    disk_quota_mb: u32,
 }
 
 /// Health of one trunk, as `GET /health/deps` reports it.
@@ -140,11 +153,15 @@ async fn deps(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<DeepHealth> {
     if !silent.is_empty() {
         parts.sip = Part { detail: Some(format!("trunks that are down: {}", silent.join(", "))), ..Part::up(false) };
     }
+    let of = &ctx.service.settings().retention;
+    let kept =
+        Kept { results_days: of.results_days, recordings_days: of.recordings_days, disk_quota_mb: of.disk_quota_mb };
     let down = parts.all().iter().any(|part| part.status == PartStatus::Down);
+    let retention = ctx.caller.is_admin().then_some(kept);
     if !ctx.caller.is_admin() {
         (parts, trunks) = (parts.without_details(), Vec::new());
     }
-    Ok(DeepHealth { status: if down { Overall::Degraded } else { Overall::Ok }, deps: parts, trunks })
+    Ok(DeepHealth { status: if down { Overall::Degraded } else { Overall::Ok }, deps: parts, trunks, retention })
 }
 
 /// Measures the health of all parts.

@@ -253,7 +253,6 @@ impl House {
             probe_times: config.metrics.probe,
             yield_times: config.metrics.yielding,
             start_rate_per_s: config.limits.start_rate_per_s,
-            retention: config.retention.clone(),
             inbound_allow: config.sip.inbound_allow.clone(),
             ear,
             judging: Arc::new(Judging::new(config.limits.max_evaluations)),

@@ -246,6 +246,17 @@ pub struct RunDoc {
     /// API key that queued it; `None` for runs of earlier releases.
     #[serde(default)]
     pub created_by: Option<Uuid>,
+    /// Name that a person gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Change of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct RunPatch {
+    /// Name of the run; empty: it has none any more.
+    #[schemars(length(max = 200))]
+    pub name: String,
 }
 
 /// Numbers of results by verdict.
@@ -355,6 +366,8 @@ pub struct RunItem {
     pub completed_at: Option<Timestamp>,
     /// Number of results that wait, by queue_reason.
     pub queue_reasons: BTreeMap<String, i64>,
+    /// Name that a person gave it; null: none.
+    pub name: Option<String>,
 }
 
 /// A run beside its results: as [`RunItem`], ids as strings.
@@ -383,4 +396,6 @@ pub struct RunRecord {
     pub queue_reasons: BTreeMap<String, i64>,
     /// Use of language models by its results and for its summary; null: none was asked.
     pub usage: Option<ModelUsage>,
+    /// Name that a person gave it; null: none.
+    pub name: Option<String>,
 }

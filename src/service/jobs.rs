@@ -176,7 +176,7 @@ async fn admit(workshop: Workshop) {
 /// Deletes what is older than the settings allow.
 async fn clear_old(workshop: Workshop) {
     loop {
-        match catch_panic(workshop.service.runs().clear_old(&workshop.retention)).await {
+        match catch_panic(workshop.service.runs().clear_old(&workshop.service.settings().retention)).await {
             Ok(cleared) if cleared != Cleared::default() => {
                 let Cleared { results, calls, recordings } = cleared;
                 tracing::info!(results, calls, recordings, "deleted by retention");

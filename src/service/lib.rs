@@ -29,7 +29,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_base::clock::Clock;
-use ringer_base::config::{Behaviour, Capture, Email, Notify, OrganizationLimits, Pipelines, Sms, Trunk, nearest};
+use ringer_base::config::{
+    Behaviour, Capture, Email, Notify, OrganizationLimits, Pipelines, Retention, Sms, Trunk, nearest,
+};
 use ringer_base::error::{Error, Result};
 use ringer_base::guard::Guard;
 use ringer_base::post::Poster;
@@ -298,6 +300,8 @@ pub struct Settings {
     pub adapters: Arc<Adapters>,
     /// Ways to read the definitions of agents, by the names of their providers.
     pub definitions: Arc<Definitions>,
+    /// Times for which rows and files are kept.
+    pub retention: Retention,
     /// Object store of files; `None`: they stay in the data folder.
     pub storage: Option<Artifacts>,
 }
@@ -340,6 +344,7 @@ impl Settings {
             dialects: Arc::default(),
             adapters: Arc::default(),
             definitions: Arc::default(),
+            retention: Retention::default(),
             storage: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringer_base::config::{Retention, Sources};
+use ringer_base::config::Sources;
 use ringer_engine::Engine;
 use ringer_media::measure::{ProbeTimes, YieldTimes};
 use ringer_model::Object;
@@ -32,8 +32,6 @@ pub struct Workshop {
     pub yield_times: YieldTimes,
     /// Calls begun in one second.
     pub start_rate_per_s: f64,
-    /// Times and sizes up to which things are kept.
-    pub retention: Retention,
     /// Sources that may call in.
     pub inbound_allow: Sources,
     /// Model that judges sound; `None`: sound is not judged.

@@ -155,6 +155,7 @@ impl Runs {
             start_told: false,
             day: None,
             created_by: Some(caller.author()),
+            name: None,
         };
         let run_id = db.insert(&run, now, Some(caller.author())).await?;
         let lane = Lane::of_run(run_id, &plan.simulation.doc);
@@ -498,6 +499,7 @@ fn run_item(
         seed: Some(run.doc.seed),
         completed_at: run.doc.completed_at,
         queue_reasons,
+        name: run.doc.name,
     }
 }
 
@@ -519,5 +521,6 @@ fn run_record(
         completed_at: run.doc.completed_at,
         queue_reasons,
         usage: None,
+        name: run.doc.name,
     }
 }
