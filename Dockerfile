@@ -1,4 +1,5 @@
-# The engine in a container: `docker build -t ringer .`. Models of speech are no part of it: they are mounted at /models.
+# The engine in a container: `docker build -t ringer .`. Models of speech are no part of it: they are mounted at
+# /models.
 
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /src

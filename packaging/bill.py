@@ -1,4 +1,4 @@
-"""What is linked into the program, by `cargo metadata`: its bill of materials (CycloneDX 1.6) and the licences of others."""
+"""Bill of materials (CycloneDX 1.6) and licences of what is linked into the program, by `cargo metadata`."""
 
 import hashlib
 import json

@@ -4,6 +4,7 @@ import glob
 import os
 import re
 import shutil
+import subprocess
 import tarfile
 import tempfile
 import unittest
@@ -13,6 +14,7 @@ import yaml
 
 import checked
 import house
+import image
 
 CHART = os.path.join(house.ROOT, "charts", "ringer")
 VALUES = sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "values", "*.yaml")))
@@ -142,6 +144,36 @@ class Rendered(unittest.TestCase):
             self.assertEqual("replicas" in engine, not scaled, name)
             for item in scaled:
                 self.assertEqual(item["spec"]["scaleTargetRef"]["name"], of_kind(objects, "StatefulSet")[0]["metadata"]["name"])
+
+
+class Started(unittest.TestCase):
+    """The container of a pod, started in the image's root as the chart says."""
+
+    def test_it_starts_answers_its_probes_and_stops(self):
+        made = image.made()
+        objects = rendered(os.path.join(os.path.dirname(VALUES[0]), "default.yaml"))
+        container = of_kind(objects, "StatefulSet")[0]["spec"]["template"]["spec"]["containers"][0]
+        api, sip = house.free_ports(2)
+        settings = {"RINGER_BOOTSTRAP_KEY": checked.STAND_IN}
+        for entry in container["env"]:
+            text = entry.get("value", "127.0.0.1").replace("$(POD_NAME)", "calls-ringer-0").replace("$(POD_IP)", "127.0.0.1")
+            settings[entry["name"]] = text.replace("0.0.0.0:8080", f"127.0.0.1:{api}").replace("0.0.0.0:5060", f"127.0.0.1:{sip}")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            with open(os.path.join(folder, "ringer.toml"), "w", encoding="utf-8") as file:
+                file.write(of_kind(objects, "ConfigMap")[0]["data"]["ringer.toml"])
+            command = made.command("/usr/bin/ringer", *container["args"], files=folder, **settings)
+            process = subprocess.Popen(command, env=house.environment(), text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT)
+            try:
+                house.await_answer(process, api)
+                for kind in ["startupProbe", "livenessProbe", "readinessProbe"]:
+                    self.assertEqual(house.ask(api, container[kind]["httpGet"]["path"]), 200, kind)
+            finally:
+                process.terminate()
+                said, _ = process.communicate(timeout=house.PATIENCE)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertNotIn("unknown", said)
 
 
 class Secrets(unittest.TestCase):

@@ -1,5 +1,5 @@
-"""The Dockerfile: a linter's word, what goes into its context, and its last stage carried out in a Debian 12 without an engine of
-containers: its RUN lines, the program put in, started as its user with a root that cannot be written to."""
+"""The Dockerfile: a linter's word, what goes into its context, and its last stage carried out in a Debian 12 without
+an engine of containers: started as its user, with a root that cannot be written to."""
 
 import fnmatch
 import glob
@@ -13,30 +13,10 @@ import unittest
 
 import checked
 import house
+import image
 
-DOCKERFILE = os.path.join(house.ROOT, "Dockerfile")
 # Most bytes of the image, compressed as registries keep it, without models.
 MOST_BYTES = 150_000_000
-# For packages from the network.
-LONG = 540
-
-
-def instructions():
-    """Returns the instructions of the Dockerfile, each a word and the rest, continued lines joined."""
-    with open(DOCKERFILE, encoding="utf-8") as file:
-        lines = [line for line in file.read().splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
-    return [tuple(line.split(" ", 1)) for line in joined.splitlines()]
-
-
-def last_stage():
-    found = instructions()
-    return found[max(at for at, (word, _) in enumerate(found) if word == "FROM"):]
-
-
-def variables():
-    """Returns the environment of the last stage."""
-    return dict(pair.split("=", 1) for word, rest in last_stage() if word == "ENV" for pair in rest.split())
 
 
 def context(folder):
@@ -71,20 +51,20 @@ class Written(unittest.TestCase):
     """The Dockerfile as it is written."""
 
     def test_the_linter_has_nothing_to_say(self):
-        checked.installed("hadolint", "--failure-threshold", "style", DOCKERFILE)
+        checked.installed("hadolint", "--failure-threshold", "style", image.DOCKERFILE)
 
     def test_the_last_stage_runs_as_a_plain_user_and_says_how_it_is(self):
-        words = [word for word, _ in last_stage()]
-        rest = dict(last_stage())
+        words = [word for word, _ in image.last_stage()]
+        rest = dict(image.last_stage())
         self.assertEqual(rest["USER"], "10001:10001")
         self.assertLess(max(at for at, word in enumerate(words) if word == "RUN"), words.index("USER"))
         self.assertEqual(json.loads(rest["VOLUME"]), ["/data", "/models"])
         self.assertEqual(json.loads(rest["ENTRYPOINT"]), ["/usr/bin/ringer"])
         self.assertIn("HEALTHCHECK", words)
         self.assertNotIn("ARG", words)
-        for name in variables():
+        for name in image.variables():
             self.assertNotRegex(name, "KEY|SECRET|TOKEN|PASSWORD|DATABASE_URL")
-        self.assertEqual(checked.problems("", {name: value for name, value in variables().items() if name.startswith("RINGER_")}), [])
+        self.assertEqual(checked.problems("", {name: value for name, value in image.variables().items() if name.startswith("RINGER_")}), [])
 
     def test_only_sources_go_into_the_context(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -132,49 +112,23 @@ class LastStage(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.debian = house.Debian()
-        cls.addClassCleanup(cls.debian.close)
-        house.run(*house.AS_ROOT, "cp", "/etc/resolv.conf", f"{cls.debian.path}/etc/resolv.conf", check=False)
-        secrets = [f"RINGER_SECRET_KEY={house.PLANTED[0]}", f"RINGER_DATABASE_URL=postgres://u:{house.PLANTED[0]}@h/n"]
-        for word, rest in last_stage():
-            if word == "RUN":
-                cls.debian.run("env", *secrets, "/bin/sh", "-c", rest, timeout=LONG)
-            elif word == "COPY" and rest.startswith("--from=build"):
-                source, target = rest.split()[1:]
-                assert source == "/ringer", rest
-                house.run("strip", "-o", f"{cls.debian.folder}/ringer", house.PROGRAM)
-                cls.debian.bring(f"{cls.debian.folder}/ringer", target)
-            elif word == "COPY":
-                *sources, target = rest.split()
-                cls.debian.run("mkdir", "-p", target)
-                for source in sources:
-                    cls.debian.bring(os.path.join(house.ROOT, source), target)
-        house.run(*house.AS_ROOT, "rm", "-f", f"{cls.debian.path}/etc/resolv.conf")
-
-    def isolated(self, *words, **settings):
-        """Returns the command that runs `words` as the image's user, in a root that cannot be written to but for /data and /tmp."""
-        user = dict(last_stage())["USER"]
-        env = [f"{name}={value}" for name, value in {**variables(), **settings}.items()]
-        root, uid = self.debian.path, user.split(":")[0]
-        mounts = (f"mount --bind {root} {root} && mount -o remount,ro,bind {root} && "
-                  f"for at in data tmp; do mount -t tmpfs -o uid={uid},mode=700 tmpfs {root}/$at; done && mount --bind /dev {root}/dev && ")
-        start = f'exec chroot --userspec={user} {root} /usr/bin/setpriv --no-new-privs -- env -i PATH=/usr/bin:/bin "$@"'
-        return [*house.AS_ROOT, "unshare", "--mount", "bash", "-ec", mounts + start, "bash", *env, *words]
+        cls.image = image.made()
+        cls.debian = cls.image.debian
 
     def test_the_engine_answers_and_says_that_it_is_well(self):
         api, sip = house.free_ports(2)
         settings = {"RINGER_SERVER_LISTEN": f"127.0.0.1:{api}", "RINGER_SIP_LISTEN": f"127.0.0.1:{sip}", "RINGER_METRICS_PUBLIC": "true",
                     "RINGER_BOOTSTRAP_KEY": checked.STAND_IN}
-        entry, words = json.loads(dict(last_stage())["ENTRYPOINT"]), json.loads(dict(last_stage())["CMD"])
-        health = json.loads(dict(last_stage())["HEALTHCHECK"].split(" CMD ", 1)[1])
-        process = subprocess.Popen(self.isolated(*entry, *words, **settings), env=house.environment(), text=True,
+        entry, words = json.loads(dict(image.last_stage())["ENTRYPOINT"]), json.loads(dict(image.last_stage())["CMD"])
+        health = json.loads(dict(image.last_stage())["HEALTHCHECK"].split(" CMD ", 1)[1])
+        process = subprocess.Popen(self.image.command(*entry, *words, **settings), env=house.environment(), text=True,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             house.await_answer(process, api)
             self.assertEqual(house.ask(api, "/v1/all-agents", checked.STAND_IN), 200)
-            well = house.run(*self.isolated(*health, **settings))
+            well = house.run(*self.image.command(*health, **settings))
             self.assertEqual(well.returncode, 0)
-            ill = house.run(*self.isolated(*health, **{**settings, "RINGER_SERVER_LISTEN": "127.0.0.1:1"}), check=False)
+            ill = house.run(*self.image.command(*health, **{**settings, "RINGER_SERVER_LISTEN": "127.0.0.1:1"}), check=False)
             self.assertNotEqual(ill.returncode, 0)
             self.check_figures(api)
         finally:
@@ -194,7 +148,7 @@ class LastStage(unittest.TestCase):
             self.assertRegex(text, rf"(?m)^{name} [0-9]")
 
     def test_voices_and_ears_are_there(self):
-        said = house.run(*self.isolated("/usr/bin/ringer", "doctor", "--json"), check=False)
+        said = house.run(*self.image.command("/usr/bin/ringer", "doctor", "--json"), check=False)
         report = json.loads(said.stdout[said.stdout.index("{"):])
         found = {check["name"]: check["ok"] for check in report["checks"]}
         for name in ["flite", "espeak-ng", "libpocketsphinx3", "pocketsphinx-en-us"]:
@@ -202,7 +156,7 @@ class LastStage(unittest.TestCase):
 
     def test_it_is_small_enough(self):
         archived = house.run(*house.AS_ROOT, "bash", "-o", "pipefail", "-c",
-                             f"tar -C {self.debian.path} --one-file-system -c . 2>/dev/null | gzip -6 | wc -c", timeout=LONG)
+                             f"tar -C {self.debian.path} --one-file-system -c . 2>/dev/null | gzip -6 | wc -c", timeout=image.LONG)
         size = int(archived.stdout.split()[-1])
         print(f"\nthe image would have {size / 1e6:.1f} MB, compressed by gzip (a Debian without documentation, and the program stripped)")
         self.assertLess(size, MOST_BYTES)

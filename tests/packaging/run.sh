@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of packages with a built program: `run.sh PROGRAM`; `run.sh PROGRAM chart` runs those of container and chart.
+# Runs the tests of packages with a built program: `run.sh PROGRAM`; `run.sh PROGRAM chart` runs those of container and
+# chart.
 set -euo pipefail
 
 RINGER_PROGRAM=$(realpath "$1")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings the tools that check container, chart and workflow into a folder, once: `tools.sh FOLDER`. They are built by Go (1.26 or
-# newer) and installed by pip.
+# Brings the tools that check container, chart and workflow into a folder, once: `tools.sh FOLDER`. They are built by Go
+# (1.26 or newer) and installed by pip.
 set -euo pipefail
 
 folder=$(realpath -m "$1")
