@@ -54,7 +54,7 @@ class Compose(unittest.TestCase):
         self.assertEqual(sorted(self.services), ["bucket", "engine-1", "engine-2", "nats", "postgres", "s3"])
         first, second = (service["environment"] for service in self.engines.values())
         differ = {name for name in first if first[name] != second[name]}
-        self.assertEqual(differ, {"RINGER_SIP_LISTEN", "RINGER_SIP_RTP_PORTS"})
+        self.assertEqual(differ, {"RINGER_SERVER_NAME", "RINGER_SERVER_OWN_URL", "RINGER_SIP_LISTEN", "RINGER_SIP_RTP_PORTS"})
         self.assertIn("@postgres:5432/", first["RINGER_DATABASE_URL"])
         self.assertEqual((first["RINGER_BUS_URL"], first["RINGER_STORAGE_URL"]), ("nats://nats:4222", "s3://ringer"))
 

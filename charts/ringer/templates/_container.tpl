@@ -39,6 +39,8 @@ env:
   - name: RINGER_SIP_ADVERTISE
     valueFrom: { fieldRef: { fieldPath: {{ if eq $media.network "host" }}status.hostIP{{ else }}status.podIP{{ end }} } }
   {{- end }}
+  - name: RINGER_SERVER_DRAIN_TIMEOUT_S
+    value: {{ .Values.drain.seconds | quote }}
   - name: RINGER_LOG_FORMAT
     value: json
   {{- with .Values.secrets }}
@@ -91,8 +93,8 @@ ports:
 lifecycle:
   preStop:
     exec:
-      # New work goes to the other engines from here on; the signal that follows waits for the calls that run.
-      command: ["/bin/bash", "-c", "ringer engines drain \"$RINGER_SERVER_NAME\" --config /etc/ringer/ringer.toml; sleep 5"]
+      # New work goes to the other engines within 5 s; the signal that follows waits for the calls that run.
+      command: ["/bin/bash", "-c", "ringer engines drain \"$RINGER_SERVER_NAME\" --config /etc/ringer/ringer.toml; sleep 6"]
 resources: {{- toYaml .Values.resources | nindent 2 }}
 securityContext:
   allowPrivilegeEscalation: false

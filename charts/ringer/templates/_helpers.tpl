@@ -49,7 +49,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- with .Values.bus.prefix }}{{ $_ := set $bus "prefix" . }}{{ end }}
 {{- $server := dict }}
 {{- with .Values.publicUrl }}{{ $_ := set $server "public_url" . }}{{ end }}
-{{- $_ := set $server "drain_timeout_s" (int .Values.drain.seconds) }}
 {{- $metrics := dict }}
 {{- if and .Values.serviceMonitor.enabled (not .Values.serviceMonitor.key.name) }}{{ $_ := set $metrics "public" true }}{{ end }}
 {{- $own := dict "server" $server "storage" $storage "bus" $bus "metrics" $metrics }}
