@@ -3,12 +3,13 @@
 
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /src
-# The sources of SQLite and of ring are C.
+# The sources of SQLite and of ring are C; Python collects the licences.
 # hadolint ignore=DL3008
-RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev python3 && rm -rf /var/lib/apt/lists/*
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
-    cargo build --profile dist --locked --bin ringer && strip -o /ringer target/dist/ringer
+    cargo build --profile dist --locked --bin ringer && strip -o /ringer target/dist/ringer \
+    && python3 packaging/bill.py >/THIRD-PARTY-LICENSES.txt
 
 FROM debian:bookworm-slim
 # The versions are those of the stable Debian, whose repairs a pinned version would keep out.
@@ -21,7 +22,8 @@ RUN groupadd --system --gid 10001 ringer \
     && install -d -o 10001 -g 10001 -m 0700 /data \
     && install -d -m 0755 /models
 COPY --from=build /ringer /usr/bin/ringer
-COPY LICENSE LICENSE-APACHE LICENSE-MIT src/human/frequent/NOTICE /usr/share/doc/ringer/
+COPY --from=build /THIRD-PARTY-LICENSES.txt /usr/share/doc/ringer/
+COPY LICENSE LICENSE-APACHE LICENSE-MIT /usr/share/doc/ringer/
 ENV RINGER_DATA=/data RINGER_SPEECH_MODELS=/models RINGER_SERVER_LISTEN=0.0.0.0:8080 RINGER_SIP_LISTEN=0.0.0.0:5060 HOME=/data
 USER 10001:10001
 WORKDIR /data

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+import platform
 import re
 import subprocess
+import sys
 import uuid
 
 LICENCE_FILE = re.compile(r"(licen[sc]e|copying|copyright|notice|unlicense|patents)", re.IGNORECASE)
@@ -126,3 +128,8 @@ def licences(root, linked):
             f"The standard library of Rust ({rust}) is linked in, too: MIT OR Apache-2.0.\n")
     bodies = [f"{'=' * 78}\n{', '.join(sorted(set(users)))}\n{'-' * 78}\n{text}\n" for text, users in texts.values()]
     return "\n".join([head, *lines, "", *bodies])
+
+
+if __name__ == "__main__":
+    top = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.stdout.write(licences(top, packages(top, platform.machine())))

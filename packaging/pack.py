@@ -34,6 +34,7 @@ COMPLETIONS = {
     "fish": "fish/vendor_completions.d/ringer.fish",
 }
 DEBIAN_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+STAGES = {"alpha": "a", "beta": "b", "rc": "rc"}
 OWN_LICENCES = ["LICENSE", "LICENSE-APACHE", "LICENSE-MIT"]
 
 
@@ -152,7 +153,7 @@ def tarball(packing, out):
 def wheel(packing, out):
     """Writes the wheel of `ringer-engine` and its checksum: the program as a script, for systems with its C library."""
     tag = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_{packing.machine}"
-    version = packing.version.replace("-", "+")
+    version = python_version(packing.version)
     stem = f"ringer_engine-{version}"
     info, data = f"{stem}.dist-info", f"{stem}.data"
     about = read(os.path.join(ROOT, "packaging", "wheel.md")).decode()
@@ -172,6 +173,15 @@ def wheel(packing, out):
         files[f"{info}/licenses/{name}"] = (documents[name], 0o644)
     files.update((f"{data}/data/share/{place}", (text, 0o644)) for place, text in packing.extras.items())
     return write(out, f"{stem}-{tag}.whl", zipped(files, f"{info}/RECORD", packing))
+
+
+def python_version(version):
+    """Returns a version as Python writes it: 1.0.0rc1 for 1.0.0-rc.1."""
+    found = re.fullmatch(r"(\d+\.\d+\.\d+)(?:-(alpha|beta|rc)\.?(\d+))?", version)
+    if not found:
+        raise elf.BadProgram(f"{version}: a wheel's version is like 1.0.0 or 1.0.0-rc.1 (alpha, beta, rc)")
+    number, stage, step = found.groups()
+    return number if stage is None else f"{number}{STAGES[stage]}{step}"
 
 
 def zipped(files, record, packing):

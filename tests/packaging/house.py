@@ -50,7 +50,13 @@ def packed(*kinds, version=None):
     if missing:
         named = ["--version", version] if version else []
         secrets = {"RINGER_SECRET_KEY": PLANTED[0], "RINGER_DATABASE_URL": f"postgres://u:{PLANTED[0]}@h/n"}
-        run(PACK, PROGRAM, "--out", made["folder"].name, "--level", "1", *named, *missing, env=environment(**secrets))
+        with tempfile.TemporaryDirectory() as beside:
+            for place, secret in [(".env", 1), ("secret.key", 2), ("ringer.toml", 3), (".pypirc", 4)]:
+                with open(os.path.join(beside, place), "w", encoding="ascii") as file:
+                    file.write(PLANTED[secret])
+            run(PACK, PROGRAM, "--out", made["folder"].name, "--level", "1", *named, *missing, cwd=beside,
+                env=environment(**secrets, HOME=beside, CARGO_HOME=os.environ.get("CARGO_HOME", os.path.expanduser("~/.cargo")),
+                                RUSTUP_HOME=os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup"))))
         made.update(((kind, version), True) for kind in missing)
     return made["folder"].name
 

@@ -49,14 +49,24 @@ class Image:
     def copy(self, *words):
         """Carries out a COPY; what comes from the first stage is the program, stripped as there."""
         *sources, target = words
+        self.debian.run("mkdir", "-p", os.path.dirname(target))
         if sources[0] == "--from=build":
-            assert sources[1:] == ["/ringer"], sources
-            house.run("strip", "-o", f"{self.debian.folder}/ringer", house.PROGRAM)
-            self.debian.bring(f"{self.debian.folder}/ringer", target)
+            self.debian.bring(self.built(*sources[1:]), target)
             return
-        self.debian.run("mkdir", "-p", target)
         for source in sources:
             self.debian.bring(os.path.join(house.ROOT, source), target)
+
+    def built(self, source):
+        """Returns the path of what the first stage leaves at `source`: the program, stripped, or the licences."""
+        path = os.path.join(self.debian.folder, os.path.basename(source))
+        if source == "/ringer":
+            house.run("strip", "-o", path, house.PROGRAM)
+        else:
+            assert source == "/THIRD-PARTY-LICENSES.txt", source
+            text = house.run("python3", os.path.join(house.ROOT, "packaging", "bill.py")).stdout
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return path
 
     def command(self, *words, files=None, **settings):
         """Returns the command that runs `words` as the image's user; only /data and /tmp can be written to.

@@ -174,6 +174,12 @@ class Packing(unittest.TestCase):
         finally:
             pack.GLIBC = promised
 
+    def test_versions_are_written_as_each_kind_sorts_them(self):
+        for version, python, debian in [("1.2.3", "1.2.3", "1.2.3"), ("1.0.0-rc.1", "1.0.0rc1", "1.0.0~rc.1"), ("1.0.0-beta2", "1.0.0b2", "1.0.0~beta2")]:
+            self.assertEqual((pack.python_version(version), pack.debian_version(version)), (python, debian))
+        with self.assertRaisesRegex(elf.BadProgram, "1.0.0-x: a wheel's version"):
+            pack.python_version("1.0.0-x")
+
     def test_older_writings_of_licences_are_made_expressions(self):
         for written, expected in [("MIT/Apache-2.0", "MIT OR Apache-2.0"), ("Apache-2.0 / MIT", "Apache-2.0 OR MIT"), ("MIT AND ISC", "MIT AND ISC")]:
             self.assertEqual(bill.expression(written), expected)
