@@ -11,10 +11,10 @@ import house
 NEWER = "99.0.0"
 
 
-def exec_start():
-    """Returns the command of the unit, word by word."""
+def of_unit(name):
+    """Returns the values of a setting of the unit, each word by word."""
     with open(os.path.join(house.ROOT, "packaging", "ringer.service"), encoding="utf-8") as file:
-        return next(shlex.split(line.split("=", 1)[1]) for line in file if line.startswith("ExecStart="))
+        return [shlex.split(line.split("=", 1)[1]) for line in file if line.startswith(f"{name}=")]
 
 
 class Package(unittest.TestCase):
@@ -49,7 +49,7 @@ class Package(unittest.TestCase):
 
     def check_answer(self, api, key):
         """Starts the engine as the unit does, asks with the key, and stops it as systemd does."""
-        process = subprocess.Popen(self.as_user(*exec_start()), env=house.environment(), text=True, stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(self.as_user("env", *sum(of_unit("Environment"), []), *of_unit("ExecStart")[0]), env=house.environment(), text=True, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             house.await_answer(process, api)

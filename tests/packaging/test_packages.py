@@ -10,6 +10,7 @@ import tempfile
 import unittest
 import zipfile
 
+import checked
 import house
 
 import bill
@@ -202,6 +203,10 @@ class Unit(unittest.TestCase):
             # `+`, `!` and `!!` before a command would run it with all privileges.
             self.assertRegex(command, "^/usr/bin/ringer ")
         self.assertNotIn("PermissionsStartOnly", found)
+        variables = dict(value.split("=", 1) for value in found["Environment"])
+        own = {name: value for name, value in variables.items() if name.startswith("RINGER_")}
+        self.assertEqual(checked.problems("", own), [])
+        self.assertLess(int(own["RINGER_SERVER_DRAIN_TIMEOUT_S"]), int(found["TimeoutStopSec"][0].removesuffix("min")) * 60)
 
     def test_systemd_understands_it(self):
         if not subprocess.run(["which", "systemd-analyze"], capture_output=True).stdout:
