@@ -67,6 +67,12 @@ export class CallView {
     this.played = { key: "", count: 0 };
   }
 
+  /** Lets go of what lives longer than its view. */
+  close() {
+    this.player.close();
+    this.lanes.close();
+  }
+
   /** Shows everything that there is, and draws the lanes. */
   async start() {
     this.show();

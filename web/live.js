@@ -18,6 +18,8 @@ const REST = 20;
 const WAIT_MS = 2000;
 /** Time between two drawings of the sound of a call that goes on, in milliseconds. */
 const SOUND_MS = 1000;
+/** States of a call that is not over, in their order. */
+const ORDER = ["INITIALIZING", "QUEUED", "READY", "DISPATCHED", "RUNNING", "CONVERSATION_ENDED", "EVALUATING"];
 const OVER = ["COMPLETED", "CANCELLED", "NO_CONNECTION", "NO_ANSWER", "CALL_DROPPED", "SYSTEM_ERROR", "OUT_OF_FUNDS"];
 
 /** @param {string} status */
@@ -42,13 +44,14 @@ function wanted(result) {
 async function load(id) {
   const of = "/v1/simulation-result/" + id;
   const { simulation_result: result } = await get("/v1/retrieve-simulation-result/" + id);
+  let missed = "";
   const [timeline, transcript, turns, ladder, mails, reviews, agent, human] = await Promise.all([
     maybe(of + "/timeline?events=" + wanted(result)), maybe(of + "/transcript?words=false"), maybe(of + "/turns?words=false"), maybe(of + "/ladder?rtcp=false"), maybe(of + "/mails"),
     maybe(of + "/reviews"),
     maybe("/v1/agents/" + result.agent_id), result.digital_human_id ? maybe("/v1/digital-human/" + result.digital_human_id) : null,
-  ].map((one) => Promise.resolve(one).catch(() => null)));
+  ].map((one) => Promise.resolve(one).catch((error) => { if (!error.status || error.status === 429 || error.status >= 500) missed = error.message; return null; })));
   const record = human && (human.digital_human || human);
-  return { result, timeline, transcript, turns, ladder, mails, reviews, agent: agent && agent.name, caller: record && record.name, human: record, isWritten: Boolean(agent && (agent.mode === "TEXT" || agent.mode === "EMAIL")) };
+  return { missed, result, timeline, transcript, turns, ladder, mails, reviews, agent: agent && agent.name, caller: record && record.name, human: record, isWritten: Boolean(agent && (agent.mode === "TEXT" || agent.mode === "EMAIL")) };
 }
 
 /**
@@ -92,8 +95,9 @@ export async function callPage(id, page) {
   page.key = (event) => view.player.key(event) || neighbour(event, data.result, page);
   page.title("Call " + id);
   page.show(el("p", {}, el("a", { href: "/runs/" + data.result.simulation_run_id }, "Run " + data.result.simulation_run_id)), view.node);
+  if (data.missed) page.notice("A part of this call could not be loaded: " + data.missed + ". Reload the page to see it.");
   await view.start();
-  page.after(() => view.player.close());
+  page.after(() => view.close());
   if (!isOver(data.result.status)) void watch(id, view, page);
 }
 
@@ -138,7 +142,7 @@ async function watch(id, view, page) {
     if (isAsking) { asked = true; return; }
     isAsking = true;
     const began = performance.now();
-    if (view.data.result.status === "RUNNING") view.data.turns = await newTurns(of, view.data.turns);
+    if (!EARLY.includes(view.data.result.status)) view.data.turns = await newTurns(of, view.data.turns);
     const list = [...events.values()].sort((one, other) => one.sample - other.sample || one.seq - other.seq);
     view.data.timeline = { events: list };
     if (hasNews) {
@@ -171,7 +175,8 @@ async function watch(id, view, page) {
   page.after(() => clearInterval(look));
   const take = (/** @type {string} */ name, /** @type {any} */ entry) => {
     if (name === "status") {
-      view.data.result = { ...view.data.result, status: entry.status };
+      // A new connection tells the states from the first one on; the record tells a new attempt.
+      if (ORDER.indexOf(entry.status) >= ORDER.indexOf(view.data.result.status)) view.data.result = { ...view.data.result, status: entry.status };
       void again();
     } else if (entry.seq !== undefined) {
       if (entry.event === "call.dialing") { events.clear(); view.lanes.whole = null; }
@@ -265,7 +270,7 @@ function downloads(id, { result, mails, timeline, transcript, ladder }) {
   const where = (is, ...files) => (is ? files : []);
   const hasPackets = ladder && ladder.entries.some((/** @type {any} */ entry) => String(entry.protocol).startsWith("SIP"));
   return [["One HTML file", of + "/page", call + ".html"],
-    ...where(result.audio_url, ["WAV", of + "/recording", call + ".wav"], ["FLAC", of + "/recording?format=flac", call + ".flac"], ["Opus", of + "/recording?format=opus", call + ".opus"]),
+    ...where(result.audio_url, ["WAV", of + "/recording?from_ms=0", call + ".wav"], ["FLAC", of + "/recording?format=flac", call + ".flac"], ["Opus", of + "/recording?format=opus", call + ".opus"]),
     ...where(mails, ["Mails (JSON)", of + "/mails", call + "-mails.json"]), ...where(timeline, ["Timeline (JSON)", of + "/timeline", call + "-timeline.json"]),
     ...where(transcript, ["Transcript (JSON)", of + "/transcript", call + "-transcript.json"], ["Transcript (text)", of + "/transcript?format=text", call + ".txt"], ["Transcript (WebVTT)", of + "/transcript?format=vtt", call + ".vtt"]),
     ...where(hasPackets, ["Packets (pcapng)", of + "/capture", call + ".pcapng"]), ["Evidence (tar)", of + "/evidence", call + "-evidence.tar"]];

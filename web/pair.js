@@ -12,7 +12,7 @@ import { chip, wordOf } from "./told.js";
 async function side(id, label) {
   const of = "/v1/simulation-result/" + id;
   const { simulation_result: result } = await get("/v1/retrieve-simulation-result/" + id);
-  const [turns, human] = await Promise.all([maybe(of + "/turns?words=false").catch(() => null), result.digital_human_id ? maybe("/v1/digital-human/" + result.digital_human_id).catch(() => null) : null]);
+  const [turns, human] = await Promise.all([maybe(of + "/turns?words=false"), result.digital_human_id ? maybe("/v1/digital-human/" + result.digital_human_id).catch(() => null) : null]);
   const record = human && (human.digital_human || human);
   return { id, label, result, turns: (turns && turns.turns) || [], caller: record ? record.name : null };
 }
@@ -30,13 +30,17 @@ export async function pairPage(page) {
   const longest = Math.max(1000, ...sides.map((one) => one.result.duration_ms || 0));
   let at = 0;
   let heard = 1;
+  let isSeeking = false;
   const place = (/** @type {number} */ to) => {
     at = Math.max(0, Math.min(longest, to));
     lanes.forEach((one) => one.setPosition(at));
   };
   const seek = (/** @type {number} */ to) => {
     place(to);
+    // The call that is heard may end before this place.
+    isSeeking = true;
     players[heard].seek(at);
+    isSeeking = false;
   };
   const lanes = sides.map((one) => {
     const made = new Lanes({ ask: (zoom, from, to) => outline(one.id, zoom, from, to), onSeek: seek });
@@ -47,9 +51,9 @@ export async function pairPage(page) {
   // Each call has a player of its own; one of them is heard.
   const players = sides.map((one, n) => {
     const length = one.result.duration_ms || 0;
-    const made = new Player({ audio: recording(one.id, () => length), onTime: (to) => { if (n === heard) place(to); }, tracks: [] });
+    const made = new Player({ audio: recording(one.id, () => length), onTime: (to) => { if (n === heard && !isSeeking) place(to); }, tracks: [] });
     made.grow(length);
-    page.after(() => made.close());
+    page.after(() => { made.close(); lanes[n].close(); });
     return made;
   });
   const shown = () => players.forEach((player, n) => { player.node.hidden = n !== heard; });
@@ -58,8 +62,8 @@ export async function pairPage(page) {
     players[heard].pause();
     heard = n;
     shown();
-    players[n].seek(at);
-    if (plays) void players[n].play();
+    seek(at);
+    if (plays && at < (sides[n].result.duration_ms || 0)) void players[n].play();
   } }), one.label));
   const head = (/** @type {any} */ one) => el("p", { class: "chips" }, el("b", {}, one.label), " ", el("a", { href: "/results/" + one.id }, "call " + one.id), " ", one.caller ? words(one.caller, 60) : "", " ", chip(wordOf(one.result)), " ",
     words(one.result.verdict && one.result.verdict.reason || "", 160));

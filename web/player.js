@@ -51,6 +51,7 @@ export class Player {
     this.audio.addEventListener("timeupdate", () => this.passed());
     // While it plays the position follows each frame; the element's own events are 250 ms apart.
     const follow = () => {
+      if (this.isClosed) return;
       if (!this.node.isConnected && this.wasShown) return this.close();
       this.wasShown = this.wasShown || this.node.isConnected;
       this.passed();
@@ -162,6 +163,7 @@ export class Player {
   }
 
   close() {
+    this.isClosed = true;
     this.audio.pause();
     this.forget();
     if (this.context) void this.context.close();
@@ -176,12 +178,15 @@ export class Player {
   /** Pauses; a stretch that was played or repeated is over. */
   pause() {
     this.stop = null;
+    // What is being loaded is not played any more.
+    this.wanted = {};
     this.audio.pause();
   }
 
   async play() {
     const from = this.duration && this.position >= this.duration - 20 ? 0 : this.position;
-    if (!(await this.load(from)) || !this.part) return false;
+    const wanted = this.wanted = {};
+    if (!(await this.load(from)) || !this.part || this.wanted !== wanted) return false;
     const at = (from - this.part.from) / 1000;
     if (Math.abs(this.audio.currentTime - at) > 0.001) this.audio.currentTime = Math.max(0, at);
     if (this.context) await this.context.resume();

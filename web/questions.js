@@ -24,7 +24,7 @@ function told(value) {
  */
 export async function questions(result, next, page) {
   const of = "/v1/simulation-result/" + result.id;
-  const [transcript, turns] = await Promise.all([maybe(of + "/transcript?words=false").catch(() => null), maybe(of + "/turns?words=false").catch(() => null)]);
+  const [transcript, turns] = await Promise.all([maybe(of + "/transcript?words=false"), maybe(of + "/turns?words=false")]);
   const evaluation = result.evaluations[0];
   const length = result.duration_ms || 0;
   const player = new Player({ audio: recording(result.id, () => length), onTime: () => {} });
@@ -36,10 +36,16 @@ export async function questions(result, next, page) {
   const moments = [...(result.expectations || []).filter((/** @type {any} */ one) => one.status === "failed" && one.at_ms !== null).map((/** @type {any} */ one) => [one.at_ms, "a failed expectation"]), ...(result.verdict && result.verdict.at_ms !== null ? [[result.verdict.at_ms, "where the verdict was decided"]] : []),
     ...slow.map((/** @type {any} */ turn) => [turn.from_sample / 16, "an answer after " + Math.round(turn.latency_ms) + " ms"])].slice(0, MOMENTS);
   const kept = "ringer-review-" + result.id;
-  const saved = JSON.parse(sessionStorage.getItem(kept) || "{}");
+  const draft = JSON.parse(sessionStorage.getItem(kept) || "{}");
+  const seen = evaluation.last_edited_at || "";
+  // A draft from before somebody else's review is offered, and does not hide it.
+  const isOld = draft.seen !== undefined && draft.seen !== seen;
+  const saved = isOld ? {} : draft;
   /** @type {Record<string, any>} */
   const controls = {};
-  const remember = () => sessionStorage.setItem(kept, JSON.stringify(Object.fromEntries(Object.entries(controls).map(([name, control]) => [name, control.value]))));
+  const remember = () => sessionStorage.setItem(kept, JSON.stringify({ ...Object.fromEntries(Object.entries(controls).map(([name, control]) => [name, control.value])), seen }));
+  const takeDraft = () => { Object.entries(controls).forEach(([name, control]) => { control.value = draft[name] ?? control.value; }); remember(); offer.remove(); };
+  const offer = el("p", { class: "warn" }, "Somebody has reviewed this call since you began. ", el("button", { type: "button", onclick: () => takeDraft() }, "Take what I had written"));
   const keep = (/** @type {string} */ name, /** @type {any} */ control, /** @type {any} */ now) => {
     control.value = saved[name] ?? now ?? "";
     control.oninput = control.onchange = remember;
@@ -71,7 +77,14 @@ export async function questions(result, next, page) {
       body[name] = control.value === "" ? null : name.endsWith("_reasoning") ? control.value : control.value === "true";
     }
     const own = Object.entries(controls).filter(([name]) => name.startsWith("metric "));
-    if (own.length) body.metrics = own.map(([name, control]) => ({ metric_id: name.slice(7), human_response_value: control.value || null }));
+    // What was written about a metric elsewhere stays.
+    const written = (/** @type {string} */ id) => (evaluation.custom_metrics || []).find((/** @type {any} */ metric) => metric.metric_id === id) || {};
+    if (own.length) {
+      body.metrics = own.map(([name, control]) => {
+        const { human_reasoning, override_reason_code, override_notes } = written(name.slice(7));
+        return { metric_id: name.slice(7), human_response_value: control.value || null, human_reasoning, override_reason_code, override_notes };
+      });
+    }
     try {
       await ask("PUT", of + "/review", { body, headers: evaluation.last_edited_at ? { "If-Match": '"' + evaluation.last_edited_at + '"' } : {} });
       sessionStorage.removeItem(kept);
@@ -79,12 +92,12 @@ export async function questions(result, next, page) {
       await next();
     } catch (error) {
       const { status, message } = /** @type {any} */ (error);
-      page.notice(status === 412 ? "Somebody else has changed the review meanwhile. What you wrote is still here: reload to see theirs." : message);
+      page.notice(status === 412 ? "Somebody else has changed the review meanwhile. Reload to see theirs: what you wrote is offered then." : message);
       send.disabled = false;
     }
   };
   const keys = el("div", { class: "keys-help", hidden: true }, facts(["1 2 3", "answers the question: as judged, yes, no"], ["4 to 9", "plays the moment with that number"], ["Ctrl+Enter", "saves and goes on"], ["space", "plays and pauses; arrows 1 s, J and L 10 s"], ["?", "shows and hides these keys"]));
-  const form = el("form", { class: "review-one needs-write" }, el("div", { class: "field" }, el("label", { for: "f-reviewer" }, "Reviewer"), reviewer), rows, metrics, el("p", {}, send, " ", el("button", { type: "button", onclick: () => { keys.hidden = !keys.hidden; } }, "Keys (?)")), keys);
+  const form = el("form", { class: "review-one needs-write" }, el("div", { class: "field" }, el("label", { for: "f-reviewer" }, "Reviewer"), reviewer), isOld ? offer : "", rows, metrics, el("p", {}, send, " ", el("button", { type: "button", onclick: () => { keys.hidden = !keys.hidden; } }, "Keys (?)")), keys);
   form.onsubmit = (/** @type {Event} */ event) => { event.preventDefault(); void save(); };
   const ctrl = (/** @type {KeyboardEvent} */ event) => { if (event.ctrlKey && event.key === "Enter" && form.isConnected) { event.preventDefault(); void save(); } };
   document.addEventListener("keydown", ctrl);
