@@ -172,12 +172,22 @@ class Started(unittest.TestCase):
                     path = container[kind]["httpGet"]["path"]
                     status = house.ask(api, path)
                     self.assertTrue(status == 200 or (status == 404 and checked.is_coming(path)), f"{path}: {status}")
+                self.check_stop(made, process, container, api, settings)
             finally:
                 process.terminate()
                 said, _ = process.communicate(timeout=house.PATIENCE)
         self.assertEqual(process.returncode, 0, said)
         unknown = [line for line in said.splitlines() if "unknown" in line and not checked.is_coming(line.split(", did you mean")[0])]
         self.assertEqual(unknown, [])
+
+    def check_stop(self, made, process, container, api, settings):
+        """Runs what comes before the signal beside the engine: from then on it is not ready, and well."""
+        if house.run(house.PROGRAM, "engines", "drain", "--help", check=False).returncode != 0 and checked.is_coming("engines drain"):
+            return
+        command = container["lifecycle"]["preStop"]["exec"]["command"]
+        said = house.run(*made.beside(process.pid, *command, **settings))
+        self.assertIn("calls-ringer-0", said.stdout)
+        self.assertEqual((house.ask(api, container["readinessProbe"]["httpGet"]["path"]), house.ask(api, "/health")), (503, 200))
 
 
 class Secrets(unittest.TestCase):

@@ -83,6 +83,13 @@ class Image:
         start = f'exec chroot --userspec={user} {root} /usr/bin/setpriv --no-new-privs -- env -i PATH=/usr/bin:/bin "$@"'
         return [*house.AS_ROOT, "unshare", "--mount", "bash", "-ec", mounts + start, "bash", *env, *words]
 
+    def beside(self, process, *words, **settings):
+        """Returns the command that runs `words` in the container of a process that `command` started."""
+        user = dict(last_stage())["USER"]
+        env = [f"{name}={value}" for name, value in {**variables(), **settings}.items()]
+        bare = ["env", "-i", "PATH=/usr/bin:/bin", *env]
+        return [*house.AS_ROOT, "nsenter", "--mount", "--target", str(process), "chroot", f"--userspec={user}", self.debian.path, *bare, *words]
+
 
 def made():
     """Returns the image, which is made once for all tests."""
