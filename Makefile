@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients fuzz train fmt packages peers npm build matrix postgresql turn rooms evaluations requests stranger
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients fuzz train fmt packages peers npm build matrix postgresql turn rooms evaluations requests stranger dist packaging chart debian
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -81,7 +81,7 @@ WAITING_THREADS := 6
 test full selftest bench load speed hashes: export XDG_DATA_HOME := /nonexistent
 DEMO_MODELS := $(abspath $(TARGET))/tmp/demo-models
 
-test: peers speech-models ## everything that is checked: format, lints, unit and integration tests; PART="NAME ..." runs some of its parts
+test: peers speech-models debian ## everything that is checked: format, lints, unit and integration tests; PART="NAME ..." runs some of its parts
 	@$(parts); \
 	computing() { \
 	    part computing 420 nice -n 15 tests/beside.sh "$$reports/again" --test-threads 4 $(COMPUTING); \
@@ -102,6 +102,7 @@ test: peers speech-models ## everything that is checked: format, lints, unit and
 	mkdir -p "$(DEMO_MODELS)"; \
 	ln -sfn "$${RINGER_MODELS_CACHE:-$$HOME/.cache/ringer-test-models}/tiny.en" "$(DEMO_MODELS)/tiny.en"; \
 	part demo 90 env RINGER_SPEECH_MODELS="$(DEMO_MODELS)" "$(TARGET)/debug/ringer" demo --discard; \
+	part packaging 60 $(PACKAGING) "$(TARGET)/debug/ringer"; \
 	part docs 60 $(CARGO) test --locked --workspace --doc; \
 	report
 
@@ -117,6 +118,7 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part links 300 $(CARGO) doc --locked --workspace --no-deps --document-private-items; \
 	part turn 120 $(MAKE) --no-print-directory turn; \
 	part clients 120 $(MAKE) --no-print-directory clients; \
+	part chart 600 $(MAKE) --no-print-directory chart; \
 	part selftest 2400 $(MAKE) --no-print-directory selftest; \
 	part load 120 $(MAKE) --no-print-directory load; \
 	part hashes 120 $(MAKE) --no-print-directory hashes; \
@@ -124,6 +126,31 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part speed 900 $(MAKE) --no-print-directory speed; \
 	part fuzz 3600 $(MAKE) --no-print-directory fuzz; \
 	report
+
+# A program that is there is packed and tested as it is; another one is named by PROGRAM.
+PROGRAM ?= $(TARGET)/debug/ringer
+PACKAGING := tests/packaging/run.sh
+PACKAGERS := binutils debootstrap dpkg python3 python3-venv gcc
+
+dist: ## packages of a release in target/packages: tarball, wheel and Debian package, with checksums, licences and bill of materials
+	@$(call install,gcc libc6-dev binutils dpkg python3)
+	$(CARGO) build --profile dist --locked --bin ringer
+	rm -rf "$(TARGET)/packages"
+	packaging/pack.py "$(TARGET)/dist/ringer" --out "$(TARGET)/packages" tarball wheel deb
+
+# A Debian 12 without anything, in copies of which packages are installed.
+debian:
+	@$(call install,$(PACKAGERS))
+	@tests/packaging/root.sh "$(abspath $(TARGET))/packaging/root" || echo 'Packages cannot be tested here.' >&2
+
+packaging: debian ## packages of the program in PROGRAM: the wheel by pip, the Debian package in a Debian 12, and what is in them
+	@[ -x "$(PROGRAM)" ] || $(CARGO) build --locked --bin ringer
+	$(PACKAGING) "$(PROGRAM)"
+
+chart: debian ## Dockerfile, compose.yaml, Helm chart and release workflow, checked without a container engine; Go 1.26 or newer
+	@[ -x "$(PROGRAM)" ] || $(CARGO) build --locked --bin ringer
+	@tests/packaging/tools.sh "$(TARGET)/packaging/tools"
+	$(PACKAGING) "$(PROGRAM)" chart
 
 # Kills with SIGKILL amid writes: the engine on a file, twice, and the database server behind it (100 of these at most). Then 200 of
 # engines that share a database, amid calls, and how many jobs they claim in a second.
