@@ -176,7 +176,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def judge(verdict: str, text: str) -> None:
     """Ends a test by a verdict: passes, fails, skips, or raises what is an error."""
-    __tracebackhide__ = True
     if verdict == "passed":
         return
     if verdict == "unknown":
@@ -236,7 +235,6 @@ class Marked:
 
     def play(self, item: pytest.Item) -> None:
         """Plays it, and ends the test where it did not pass."""
-        __tracebackhide__ = True
         self.run = play(item.config, self.paths, {**self.options, "filter": self.name}, self.folder, item.nodeid)
         self.result = self.run.scenario(self.name, self.file)
         attach(item, self.run, [self.result])
@@ -254,7 +252,6 @@ def ringer_scenario(request: pytest.FixtureRequest) -> Marked:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Plays the scenario of a marked test before its body runs."""
-    __tracebackhide__ = True
     marked = getattr(item, "funcargs", {}).get("ringer_scenario")
     if isinstance(marked, Marked):
         marked.play(item)

@@ -42,11 +42,10 @@ class Call:
     metrics: dict[str, Any] = field(repr=False)
     warnings: list[str] = field(repr=False)
 
-    def line(self) -> str:
-        """Returns it as a line: verdict, reason and moment, seed, result."""
-        moment = "" if self.at_ms is None else f" (at {self.at_ms / 1000:.2f} s)"
-        reason = f": {self.reason}{moment}" if self.reason else ""
-        return f"{self.verdict}{reason} [seed {self.seed}, result {self.result_id}] {self.place}"
+    @property
+    def moment(self) -> str:
+        """The moment as text, as in ` (at 9.40 s)`; empty where it is not known."""
+        return "" if self.at_ms is None else f" (at {self.at_ms / 1000:.2f} s)"
 
 
 @dataclass(frozen=True)
@@ -59,12 +58,19 @@ class Scenario:
     reason: str
     calls: list[Call]
 
-    def text(self) -> str:
-        """Returns the reason and a line for each call."""
+    def head(self) -> str:
+        """Returns name, verdict, reason and its moment as a line."""
         worst = next((call for verdict in ORDER for call in self.calls if call.verdict == verdict), None)
-        moment = f" (at {worst.at_ms / 1000:.2f} s)" if worst is not None and worst.at_ms is not None else ""
-        head = f"{self.name}: {self.verdict}" + (f": {self.reason}{moment}" if self.reason else "")
-        return "\n".join([head, *(f"  {call.line()}" for call in self.calls)])
+        reason = f": {self.reason}{worst.moment if worst else ''}" if self.reason else ""
+        return f"{self.name}: {self.verdict}{reason}"
+
+    def text(self) -> str:
+        """Returns the head, and a line for each call with its place in the report."""
+        def line(call: Call) -> str:
+            other = f": {call.reason}{call.moment}" if call.reason not in ("", self.reason) else ""
+            return f"  seed {call.seed}, result {call.result_id}: {call.verdict}{other}: {call.place}"
+
+        return "\n".join([self.head(), *(line(call) for call in self.calls)])
 
 
 @dataclass(frozen=True)
