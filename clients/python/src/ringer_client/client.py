@@ -12,7 +12,7 @@ import httpx
 
 from .errors import ApiError, BadAnswer
 from .operations import AsyncOperations, Operations
-from .types import Event
+from .types import Event, Unset
 
 # Seconds until a request is given up.
 TIMEOUT_S = 60.0
@@ -68,7 +68,7 @@ class Client(Connection, Operations):
     def call(self, name: str, /, **arguments: Any) -> Any:
         """Calls an operation, `tag.name`; returns its answer. Raises `ApiError` where it is refused."""
         operation = module(name)
-        response = self.get_httpx_client().request(**operation._get_kwargs(**arguments))
+        response = self.get_httpx_client().request(**request_of(operation, arguments))
         moved = moved_to(response)
         if moved:
             response = httpx.get(moved, timeout=self._options["timeout"], verify=self._options["verify"])
@@ -76,7 +76,7 @@ class Client(Connection, Operations):
 
     def stream(self, name: str, /, **arguments: Any) -> Iterator[Event]:
         """Returns the events of an operation until the engine ends them. Raises `ApiError` where it is refused."""
-        request = {**module(name)._get_kwargs(**arguments), "timeout": httpx.Timeout(self._options["timeout"], read=None)}
+        request = {**request_of(module(name), arguments), "timeout": httpx.Timeout(self._options["timeout"], read=None)}
         with self.get_httpx_client().stream(**request) as response:
             if response.status_code != 200:
                 response.read()
@@ -107,7 +107,7 @@ class AsyncClient(Connection, AsyncOperations):
     async def call(self, name: str, /, **arguments: Any) -> Any:
         """Calls an operation, `tag.name`; returns its answer. Raises `ApiError` where it is refused."""
         operation = module(name)
-        response = await self.get_async_httpx_client().request(**operation._get_kwargs(**arguments))
+        response = await self.get_async_httpx_client().request(**request_of(operation, arguments))
         moved = moved_to(response)
         if moved:
             async with httpx.AsyncClient(timeout=self._options["timeout"], verify=self._options["verify"]) as other:
@@ -116,7 +116,7 @@ class AsyncClient(Connection, AsyncOperations):
 
     async def stream(self, name: str, /, **arguments: Any) -> AsyncIterator[Event]:
         """Returns the events of an operation until the engine ends them. Raises `ApiError` where it is refused."""
-        request = {**module(name)._get_kwargs(**arguments), "timeout": httpx.Timeout(self._options["timeout"], read=None)}
+        request = {**request_of(module(name), arguments), "timeout": httpx.Timeout(self._options["timeout"], read=None)}
         async with self.get_async_httpx_client().stream(**request) as response:
             if response.status_code != 200:
                 await response.aread()
@@ -134,6 +134,15 @@ AuthenticatedClient = Connection
 def module(name: str) -> ModuleType:
     """Returns the module of an operation."""
     return importlib.import_module(f"{__package__}.api.{name}")
+
+
+def request_of(operation: ModuleType, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Returns a request as httpx takes it; a body that is left out is none."""
+    request = operation._get_kwargs(**arguments)
+    if isinstance(request.get("json"), Unset):
+        del request["json"]
+        request["headers"].pop("Content-Type", None)
+    return request
 
 
 def moved_to(response: httpx.Response) -> str | None:

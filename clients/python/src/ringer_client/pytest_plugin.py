@@ -18,7 +18,7 @@ import pytest
 
 from . import suites
 from .engine import Engine
-from .errors import NotTested, RingerError, Unreachable
+from .errors import BadSuite, NotTested, RingerError, Unreachable
 
 SUITE_NAMES = ("*.ringer.yaml", "*.ringer.yml")
 # Property of a report under which the path of report.html is found.
@@ -210,6 +210,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marked = [Marked(paths, marker.kwargs, folder, file, name) for file, name, _ in listed]
     group = [pytest.mark.xdist_group(name=" ".join(paths))] if metafunc.config.pluginmanager.hasplugin("xdist") else []
     if "ringer_scenario" not in metafunc.fixturenames:
+        # A test need not ask for it.
         metafunc.fixturenames.append("ringer_scenario")
     params = [pytest.param(one, id=one.name, marks=group) for one in marked]
     metafunc.parametrize("ringer_scenario", params, indirect=True)
@@ -252,8 +253,10 @@ def ringer_scenario(request: pytest.FixtureRequest) -> Marked:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Plays the scenario of a marked test before its body runs."""
-    marked = getattr(item, "funcargs", {}).get("ringer_scenario")
-    if isinstance(marked, Marked):
+    if item.get_closest_marker("ringer") is not None:
+        marked = item.callspec.params.get("ringer_scenario") if hasattr(item, "callspec") else None
+        if not isinstance(marked, Marked):
+            raise BadSuite("the marker ringer is for functions of pytest, and not for methods of unittest")
         marked.play(item)
     yield
 
