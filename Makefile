@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients fuzz train fmt packages peers npm build matrix postgresql turn rooms evaluations requests stranger dist packaging chart debian
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients client-tools client-python client-typescript fuzz train fmt packages peers npm build matrix postgresql turn rooms evaluations requests stranger dist packaging chart debian
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -81,7 +81,7 @@ WAITING_THREADS := 6
 test full selftest bench load speed hashes: export XDG_DATA_HOME := /nonexistent
 DEMO_MODELS := $(abspath $(TARGET))/tmp/demo-models
 
-test: peers speech-models debian ## everything that is checked: format, lints, unit and integration tests; PART="NAME ..." runs some of its parts
+test: peers speech-models debian client-tools ## everything that is checked: format, lints, unit and integration tests; PART="NAME ..." runs some of its parts
 	@$(parts); \
 	computing() { \
 	    part computing 420 nice -n 15 tests/beside.sh "$$reports/again" --test-threads 4 $(COMPUTING); \
@@ -103,6 +103,7 @@ test: peers speech-models debian ## everything that is checked: format, lints, u
 	ln -sfn "$${RINGER_MODELS_CACHE:-$$HOME/.cache/ringer-test-models}/tiny.en" "$(DEMO_MODELS)/tiny.en"; \
 	part demo 90 env RINGER_SPEECH_MODELS="$(DEMO_MODELS)" "$(TARGET)/debug/ringer" demo --discard; \
 	part packaging 60 $(PACKAGING) "$(TARGET)/debug/ringer"; \
+	part clients 60 tests/clients/run.sh "$(TARGET)/debug/ringer"; \
 	part docs 60 $(CARGO) test --locked --workspace --doc; \
 	report
 
@@ -197,8 +198,21 @@ turn: peers ## a call over WebRTC whose media go through a relay alone
 	@$(call install,coturn)
 	RINGER_TURN=1 $(CARGO) test --locked --test integration rooms::turn::
 
-clients: peers ## two linters of the API document, and calls with clients that three generators make of it
+clients: peers client-tools ## two linters of the API document, calls with clients that three generators make of it, and the two of clients/
 	RINGER_CLIENTS=1 $(CARGO) test --locked --test integration api::clients::
+	@[ -x "$(PROGRAM)" ] || $(CARGO) build --locked --bin ringer
+	tests/clients/run.sh "$(PROGRAM)"
+
+# Generator, pytest and Vitest, beside the build.
+client-tools:
+	@tests/clients/tools.sh "$(TARGET)/clients"
+
+client-python: client-tools ## the wheel ringer-client in target/packages, with code that is made of the API document
+	$(TARGET)/clients/venv/bin/pip wheel --quiet --disable-pip-version-check --no-index --no-build-isolation --no-deps \
+	    --wheel-dir "$(TARGET)/packages" clients/python
+
+client-typescript: client-tools ## the package ringer-client for npm in target/packages, with types that are made of the API document
+	tests/clients/pack.sh "$(abspath $(TARGET))"
 
 # The room server that the protocol comes from is a Go program: Go's own client brings and builds this version of it.
 ROOM_SERVER ?= v1.13.5

@@ -138,7 +138,8 @@ def snake(name):
 
 def class_of(tag, is_async):
     """Returns the name of the class of a tag."""
-    return ("Async" if is_async else "") + "".join(word.capitalize() for word in tag.split("_"))
+    words = "".join(word.capitalize() for word in tag.split("_"))
+    return f"{'Async' if is_async else ''}{words}Operations"
 
 
 def client(is_async):

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import unittest
 
 import place
@@ -15,14 +14,7 @@ class TypeScript(unittest.TestCase):
     """The package, copied beside its tools: modules are found in the folders above."""
 
     def test_types_compile_and_calls_are_made(self):
-        for name in os.listdir(os.path.join(place.ROOT, "clients", "typescript")):
-            source, target = os.path.join(place.ROOT, "clients", "typescript", name), os.path.join(WORK, name)
-            if os.path.isdir(source) and name not in ("node_modules", "dist"):
-                shutil.rmtree(target, ignore_errors=True)
-                shutil.copytree(source, target)
-            elif os.path.isfile(source):
-                shutil.copy(source, target)
-        shutil.rmtree(os.path.join(WORK, "dist"), ignore_errors=True)
+        place.run(os.path.join(place.HERE, "copy.sh"), place.TOOLS)
         env = place.environment(RINGER_DOCUMENT=place.DOCUMENT, RINGER_TEST_SUITE=os.path.join(place.HERE, "chat.yaml"), CI="true")
         place.run("npm", "run", "--silent", "build", cwd=WORK, env=env)
         place.run("npm", "run", "--silent", "check", cwd=WORK, env=env)
