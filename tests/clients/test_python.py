@@ -217,6 +217,18 @@ class Plugin(unittest.TestCase):
         for _, printed in said[1:]:
             self.assertIn("pip install ringer-engine", printed)
 
+    def test_names_with_brackets_are_told_from_tags(self):
+        path = project("names")
+        names = [("keys", "[v2, old]"), ("keys [v2]", "[]"), ("keys [v3]", "[new]"), ("menu", "[]"), ("menu [v2, old]", "[]")]
+        with open(os.path.join(path, "names.ringer.yaml"), "w", encoding="utf-8") as file:
+            file.write("version: 1\nconnect: { sip: \"sip:desk@127.0.0.1:${AGENT_PORT}\" }\nscenarios:\n" + "".join(
+                f"  - {{ name: \"{name}\", tags: {tags}, turns: [{{ wait: 500 }}] }}\n" for name, tags in names))
+        printed = place.ended(tested(path, "--collect-only", "-q", "--junitxml="))[1]
+        self.assertEqual([f"names.ringer.yaml::{name}" for name, _ in names], printed.splitlines()[:len(names)], printed)
+        printed = place.ended(tested(path, "--collect-only", "-q", "--junitxml=", "-k", "new or old"))[1]
+        self.assertEqual(printed.splitlines()[:3], ["names.ringer.yaml::keys", "names.ringer.yaml::keys [v3]",
+                                                    "names.ringer.yaml::menu [v2, old]"], printed)
+
     def test_a_server_is_used_where_it_is_named(self):
         path = project("server", "gone.ringer.yaml", test_server="def test_server(ringer_engine):\n    ringer_engine.client()\n")
         code, printed = place.ended(tested(path, RINGER_SERVER="http://127.0.0.1:9", RINGER_API_KEY="planted-key-4c1f0b7e"))

@@ -180,7 +180,8 @@ class EventParts:
     """Lines of a stream of server-sent events, of which events are made."""
 
     def __init__(self) -> None:
-        self.name, self.lines, self.id = "", [], ""
+        self.name, self.id = "", ""
+        self.lines: list[str] = []
 
     def take(self, line: str) -> list[Event]:
         """Takes a line without its end; returns the event that it completes."""

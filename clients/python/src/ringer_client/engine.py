@@ -47,7 +47,8 @@ def find_program(named: str | None = None) -> str:
 
 def free_ports(count: int) -> list[int]:
     """Returns ports of TCP and UDP on loopback that nobody used a moment ago."""
-    kept, ports = [], []
+    kept: list[socket.socket] = []
+    ports: list[int] = []
     try:
         while len(ports) < count:
             stream, datagram = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -143,9 +144,11 @@ class Engine:
 
     def _await_ready(self) -> None:
         lines: queue.Queue[str | None] = queue.Queue()
-        self._reader = threading.Thread(target=self._keep, args=(lines,), name="ringer engine", daemon=True)
+        kept = (self._process, self.log, lines)
+        self._reader = threading.Thread(target=keep, args=kept, name="ringer engine", daemon=True)
         self._reader.start()
-        end, said = time.monotonic() + READY_S, []
+        end = time.monotonic() + READY_S
+        said: list[str] = []
         while True:
             try:
                 line = lines.get(timeout=max(0.0, end - time.monotonic()))
@@ -159,11 +162,13 @@ class Engine:
                 self.base_url, self.sip = found.groups()
                 return
 
-    def _keep(self, lines: queue.Queue[str | None]) -> None:
-        """Writes what the engine prints into its log, until it ends."""
-        with self._process.stdout as printed, open(self.log, "w", encoding="utf-8") as log:
-            for line in printed:
-                log.write(line)
-                log.flush()
-                lines.put(line)
-        lines.put(None)
+
+def keep(process: subprocess.Popen[str], path: Path, lines: queue.Queue[str | None]) -> None:
+    """Writes what an engine prints into its log, and tells each line, until it ends; `None` is told last."""
+    assert process.stdout is not None
+    with process.stdout as printed, open(path, "w", encoding="utf-8") as log:
+        for line in printed:
+            log.write(line)
+            log.flush()
+            lines.put(line)
+    lines.put(None)

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 from pathlib import Path, PurePath
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Generator, Iterator, Mapping
 
 import pytest
 
@@ -55,10 +55,11 @@ class SuiteFile(pytest.File):
         """Returns the tests."""
         listed = scenarios(self.config, [str(self.path)], {}, self.path.parent)
         self.count = len(listed)
-        self.run: suites.Run | None = None
+        self.run: suites.Run | RingerError | None = None
         self.told: set[str] = set()
         for _, name, tags in listed:
             item = SuiteItem.from_parent(self, name=name)
+            item.suite = self
             item.extra_keyword_matches.update(tags)
             if self.config.pluginmanager.hasplugin("xdist"):
                 item.add_marker(pytest.mark.xdist_group(name=str(self.path)))
@@ -73,7 +74,12 @@ class SuiteFile(pytest.File):
             run = play(self.config, [str(self.path)], {"filter": item.name}, self.path.parent, item.nodeid)
         else:
             if self.run is None:
-                self.run = play_once(self.config, str(self.path), self.nodeid)
+                try:
+                    self.run = play_once(self.config, str(self.path), self.nodeid)
+                except RingerError as error:
+                    self.run = error
+            if isinstance(self.run, RingerError):
+                raise self.run
             run = self.run
         return run, run.scenario(item.name)
 
@@ -81,9 +87,11 @@ class SuiteFile(pytest.File):
 class SuiteItem(pytest.Item):
     """A scenario of a suite, with all of its repetitions."""
 
+    suite: SuiteFile
+
     def runtest(self) -> None:
         """Plays it."""
-        run, scenario = self.parent.result(self)
+        run, scenario = self.suite.result(self)
         attach(self, run, [scenario])
         judge(scenario.verdict, scenario.text())
 
@@ -98,7 +106,7 @@ class SuiteItem(pytest.Item):
         return self.path, None, self.name
 
 
-def scenarios(config: pytest.Config, paths: list[str], options: dict[str, Any], cwd: Path) -> list[tuple[str, str, list[str]]]:
+def scenarios(config: pytest.Config, paths: list[str], options: Mapping[str, Any], cwd: Path) -> list[tuple[str, str, list[str]]]:
     """Returns file, name and tags of scenarios; what refuses them is an error of the collection."""
     try:
         return suites.list_scenarios(paths, with_args(config, options), program=program(config), cwd=cwd)
@@ -112,10 +120,10 @@ def program(config: pytest.Config) -> str | None:
     return str(config.rootpath / named) if os.sep in named else named or None
 
 
-def with_args(config: pytest.Config, options: dict[str, Any]) -> dict[str, Any]:
+def with_args(config: pytest.Config, options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns options with the flags of the settings before them."""
     words = [word for line in config.getini("ringer_args") for word in shlex.split(line)]
-    return {"args": words, **options} if words else options
+    return {"args": words, **options} if words else dict(options)
 
 
 def play(config: pytest.Config, paths: list[str], options: dict[str, Any], cwd: Path, name: str,
@@ -151,7 +159,8 @@ def play_once(config: pytest.Config, path: str, name: str) -> suites.Run:
         told = json.loads(kept.read_text(encoding="utf-8"))
     if "error" in told:
         raise NotTested(told["error"]) if told["is_reached"] else Unreachable(told["error"])
-    made = [suites.Scenario(*row[:4], [suites.Call(**call) for call in row[4]]) for row in told["rows"]]
+    made = [suites.Scenario(file, name, verdict, reason, [suites.Call(**call) for call in calls])
+            for file, name, verdict, reason, calls in told["rows"]]
     return suites.Run(told["code"], made, Path(told["folder"]))
 
 
@@ -226,9 +235,9 @@ def found(config: pytest.Config, folder: Path, path: str | os.PathLike[str]) -> 
 class Marked:
     """A scenario that a marked test plays after its fixtures are there, and before its body runs."""
 
-    def __init__(self, paths: list[str], options: dict[str, Any], folder: Path, file: str, name: str) -> None:
+    def __init__(self, paths: list[str], options: Mapping[str, Any], folder: Path, file: str, name: str) -> None:
         self.paths, self.options, self.folder, self.file, self.name = paths, options, folder, file, name
-        self.run: suites.Run | None = None
+        self.run: suites.Run | RingerError | None = None
         self.result: suites.Scenario | None = None
 
     def __repr__(self) -> str:
@@ -262,7 +271,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
     """Reports what was not tested as an error: pytest counts a failed `setup` as one, and a failed `call` as a failure."""
     report = (yield).get_result()
     if call.when == "call" and report.failed and call.excinfo is not None and isinstance(call.excinfo.value, NotTested):

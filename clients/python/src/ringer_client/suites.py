@@ -9,7 +9,7 @@ import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Iterable
+from typing import Any, Iterable, Mapping
 
 from .engine import Engine, find_program, free_ports
 from .errors import BadSuite, EngineError, Unreachable
@@ -24,6 +24,8 @@ SWITCHES = ("evidence", "sim", "spawn")
 PORTS = ("AGENT_PORT", "AGENT_PORT_2", "AGENT_PORT_3", "AGENT_PORT_4")
 # Seconds in which an interrupted run hangs up and writes what there is.
 INTERRUPTED_S = 30.0
+# A line of a list: name and tags.
+TAGGED = re.compile(r"(.+) \[([^\[\]]+)\]")
 # Order of calls in report.html.
 ORDER = ("failed", "unreachable", "unknown", "passed")
 
@@ -87,10 +89,11 @@ class Run:
         return self.folder / "report.html"
 
     def scenario(self, name: str, file: str | None = None) -> Scenario:
-        """Returns a scenario; unknown where the run has not come to it."""
+        """Returns a scenario. Raises `EngineError` where the run has none of that name."""
         found = [one for one in self.scenarios if one.name == name and file in (None, one.file)]
-        reason = "the run ended before it had a verdict"
-        return found[0] if found else Scenario(file or "", name, "unknown", reason, [])
+        if not found:
+            raise EngineError(f"{name}: the run has no scenario of that name: see {self.report}")
+        return found[0]
 
     def text(self) -> str:
         """Returns the scenarios that did not pass; all where all passed."""
@@ -98,21 +101,41 @@ class Run:
         return "\n".join([*(one.text() for one in wrong or self.scenarios), f"report: {self.report}"])
 
 
-def list_scenarios(paths: Iterable[str], options: dict[str, Any], *, program: str | None = None,
+def list_scenarios(paths: Iterable[str], options: Mapping[str, Any], *, program: str | None = None,
                    cwd: str | os.PathLike[str] | None = None) -> list[tuple[str, str, list[str]]]:
     """Returns file, name and tags of each scenario that `ringer run` would play with these options."""
-    command = [find_program(program), "run", *paths, *flags(options), "--list"]
+    def listed(**other: Any) -> list[tuple[str, str]]:
+        return lines_of([find_program(program), "run", *paths, *flags({**options, **other}), "--list"], cwd)
+
+    found: list[tuple[str, str, list[str]]] = []
+    bracketed: list[tuple[str, str]] | None = None
+    for file, line in listed():
+        tagged = TAGGED.fullmatch(line)
+        if tagged and bracketed is None:
+            bracketed = listed(filter=" [")
+        # Brackets may belong to the name. Then the name has them without the tags, too.
+        is_name = tagged is not None and (file, line) in (bracketed or []) and (file, line) in listed(filter=line)
+        if tagged is None or is_name:
+            found.append((file, line, []))
+        else:
+            found.append((file, tagged[1], tagged[2].split(", ")))
+    return found
+
+
+def lines_of(command: list[str], cwd: str | os.PathLike[str] | None) -> list[tuple[str, str]]:
+    """Returns file and line of each scenario that a list names; none where no scenario matches a filter of this package."""
     asked = subprocess.run(command, cwd=cwd, env=environment(None), text=True, errors="replace", stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if asked.returncode == 2 and asked.stderr.startswith("no scenario matches") and any(" [" in word for word in command):
+        return []
     if asked.returncode != 0:
         raise refused(asked.returncode, asked.stderr)
     found, file = [], ""
     for line in asked.stdout.splitlines():
-        if not line.startswith("  "):
+        if line.startswith("  "):
+            found.append((file, line[2:]))
+        else:
             file = line
-            continue
-        named, tags = re.fullmatch(r"  (.*?)(?: \[([^\[\]]+)\])?", line).groups()
-        found.append((file, named, tags.split(", ") if tags else []))
     return found
 
 
@@ -160,7 +183,7 @@ def environment(engine: Engine | None) -> dict[str, str]:
     return {"RINGER_LOG": "off", "NO_COLOR": "1", **ports, **os.environ, **key}
 
 
-def flags(options: dict[str, Any]) -> list[str]:
+def flags(options: Mapping[str, Any]) -> list[str]:
     """Returns options as flags of `ringer run`; the server is that of RINGER_SERVER unless one is named."""
     server = os.environ.get("RINGER_SERVER")
     if server and not options.get("sim"):

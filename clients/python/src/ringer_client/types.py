@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 import enum
 import re
+import sys
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, BinaryIO, Generic, List, Optional, Tuple, TypeVar
+from typing import Any, BinaryIO, Generic, List, Optional, Tuple, TypeVar, Union
 
 from attrs import define
 
@@ -25,8 +26,8 @@ class Unset:
 
 UNSET: Unset = Unset()
 
-if hasattr(enum, "StrEnum"):
-    StrEnum = enum.StrEnum
+if sys.version_info >= (3, 11):
+    from enum import StrEnum
 else:
 
     class StrEnum(str, enum.Enum):
@@ -36,7 +37,7 @@ else:
             return str(self.value)
 
 
-FileTypes = Tuple[Optional[str], BinaryIO, Optional[str]]
+FileTypes = Tuple[Optional[str], Union[BinaryIO, bytes], Optional[str]]
 RequestFiles = List[Tuple[str, FileTypes]]
 
 
