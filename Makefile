@@ -158,6 +158,7 @@ kills: peers ## an hour's worth of doubt: 500 kills amid writes, and what was ac
 	RINGER_KILLS=500 $(CARGO) test --locked --test integration databases::killed:: -- --nocapture --test-threads=1
 	RINGER_KILLS=200 $(CARGO) test --locked --test integration engines::killed:: -- --nocapture --test-threads=1
 	$(CARGO) test --locked --test integration engines::claims::figures:: -- --nocapture
+	$(CARGO) test --locked --test integration engines::throughput::figures:: -- --nocapture
 
 bench: build ## the cost of one 20 ms frame through a call, and how much faster than real calls virtual ones are, on one core
 	$(NATIVE) $(CARGO) bench --locked -p ringer-media
