@@ -93,7 +93,7 @@ test: peers speech-models debian ## everything that is checked: format, lints, u
 	part product 150 $(CARGO) check --locked --bin ringer; \
 	part build 600 $(CARGO) test --locked --workspace --no-run; \
 	beside computing; \
-	part waiting 420 tests/beside.sh "$$reports/again" --test-threads $(WAITING_THREADS) --skip ::alone:: \
+	part waiting 420 tests/beside.sh "$$reports/again" --test-threads $(WAITING_THREADS) --skip ::alone:: --skip ::figures:: \
 	    $(addprefix --skip ,$(COMPUTING)); \
 	together; \
 	part again 120 tests/again.sh "$$reports/again"; \
