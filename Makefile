@@ -93,7 +93,7 @@ test: peers speech-models debian client-tools ## everything that is checked: for
 	part product 150 $(CARGO) check --locked --bin ringer; \
 	part build 600 $(CARGO) test --locked --workspace --no-run; \
 	beside computing; \
-	part waiting 420 tests/beside.sh "$$reports/again" --test-threads $(WAITING_THREADS) --skip ::alone:: \
+	part waiting 420 tests/beside.sh "$$reports/again" --test-threads $(WAITING_THREADS) --skip ::alone:: --skip ::figures:: \
 	    $(addprefix --skip ,$(COMPUTING)); \
 	together; \
 	part again 120 tests/again.sh "$$reports/again"; \
@@ -159,6 +159,7 @@ kills: peers ## an hour's worth of doubt: 500 kills amid writes, and what was ac
 	RINGER_KILLS=500 $(CARGO) test --locked --test integration databases::killed:: -- --nocapture --test-threads=1
 	RINGER_KILLS=200 $(CARGO) test --locked --test integration engines::killed:: -- --nocapture --test-threads=1
 	$(CARGO) test --locked --test integration engines::claims::figures:: -- --nocapture
+	$(CARGO) test --locked --test integration engines::throughput::figures:: -- --nocapture
 
 bench: build ## the cost of one 20 ms frame through a call, and how much faster than real calls virtual ones are, on one core
 	$(NATIVE) $(CARGO) bench --locked -p ringer-media

@@ -10,3 +10,4 @@ mod poolers;
 mod program;
 mod proxy;
 mod rows;
+mod throughput;

@@ -68,8 +68,8 @@ export function groupOf(result) {
 export function chip(word, more = "") {
   const text = String(word ?? "").replace(/_/g, " ").toLowerCase();
   const good = ["passed", "pass", "yes", "true", "up", "on"].includes(text);
-  const bad = ["failed", "unreachable", "fail", "false", "no", "down", "incompleted"].includes(text);
-  const odd = ["warning", "not judged"].includes(text);
+  const bad = ["failed", "unreachable", "fail", "false", "no", "down", "lost", "incompleted"].includes(text);
+  const odd = ["warning", "not judged", "draining"].includes(text);
   return el("span", { class: "chip " + (good ? "good" : bad ? "bad" : odd ? "odd" : "plain") }, more + (text || "\u2013"));
 }
 

@@ -169,6 +169,8 @@ impl Workers {
         self.stop_claiming();
         self.tasks.stop().await;
         log_failure("failed to store the use of language models", self.service.spending().store_noted().await);
+        let restored = self.service.conversations().restore_ended().await;
+        log_failure("failed to look for kept records of conversations", restored);
         log_failure("failed to tell others that this engine ends", self.service.engines().leave().await);
     }
 }

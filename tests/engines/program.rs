@@ -34,10 +34,15 @@ pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 impl Engine {
     /// Starts a program of this name on a database, with RTP ports of its own.
     pub(super) async fn start(name: &str, database: &str, ports: &str) -> Engine {
+        Engine::with(name, database, ports, "").await
+    }
+
+    /// Starts one with further settings.
+    pub(super) async fn with(name: &str, database: &str, ports: &str, more: &str) -> Engine {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let settings = format!(
             "[server]\nname = '{name}'\nlease_s = {LEASE_S}\n[security]\ninternal_token = '{TOKEN}'\n\
-             [database]\nurl = '{database}'\n"
+             [database]\nurl = '{database}'\n{more}"
         );
         std::fs::write(folder.path().join("ringer.toml"), settings).expect("the folder is writable");
         let mut command = up(folder.path());
