@@ -92,7 +92,7 @@ def setUpModule():
     wheel, = glob.glob(os.path.join(folder, "built", "ringer_client-*-py3-none-any.whl"))
     place.run("python3", "-m", "venv", "--without-pip", os.path.join(folder, "venv"))
     python = os.path.join(folder, "venv", "bin", "python")
-    place.run(pip, "--python", python, "install", *quiet, "--find-links", os.path.join(place.TOOLS, "wheels"),
+    place.run(pip, "--python", python, "install", *quiet, "--no-compile", "--find-links", os.path.join(place.TOOLS, "wheels"),
               f"{wheel}[pytest]", "pytest-xdist")
 
 
