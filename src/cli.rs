@@ -40,6 +40,7 @@ pub mod man;
 pub mod models;
 pub mod openapi;
 mod out;
+mod progress;
 pub mod run;
 mod sample;
 pub mod selftest;
