@@ -25,6 +25,7 @@ use crate::transport::websocket::Dialect;
 use crate::{api, service};
 
 pub mod agent;
+mod bus;
 pub mod call;
 pub mod completions;
 pub mod config;

@@ -143,6 +143,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .sends_file(false)
             .about("Get all files of a finished conversation as a tar archive"),
         get("/v1/simulation-result/{id}/events", events)
+            .tells_of_calls()
             .about("Stream the events of a conversation as server-sent events"),
     ];
     with_tag("Results", "Simulation result", endpoints).collect()

@@ -26,6 +26,7 @@ mod storing;
 mod summary;
 mod text;
 mod upkeep;
+mod waking;
 mod workshop;
 
 use std::sync::Arc;
@@ -114,6 +115,9 @@ impl Workers {
         tasks.spawn("schedule jobs", one_by_one(workshop.clone(), claiming.clone(), schedule::run));
         tasks.spawn("store jobs", storing::work(workshop.service.clone(), tasks.clone(), claiming.clone()));
         tasks.spawn("storage", until(claiming.clone(), storing::watch(workshop.service.clone())));
+        if workshop.service.store().is_shared() {
+            tasks.spawn("work of others", until(claiming.clone(), waking::look(workshop.clone())));
+        }
         tasks.spawn("sweep", until(claiming.clone(), sweep(workshop.clone())));
         let service = workshop.service.clone();
         let spending = service.spending().clone();
