@@ -113,6 +113,8 @@ pub use self::placement::{
 };
 pub use self::runs::Runs;
 pub use self::runs::compare::RunComparison;
+pub use self::runs::evidence::manifest::{Chain, Link, Verified, fingerprint, verify};
+pub use self::runs::evidence::{EvidenceKeyOut, EvidenceKeys};
 pub use self::runs::incoming::Reached;
 pub use self::runs::ladder::Ladder;
 pub use self::runs::mail_list::MailList;
