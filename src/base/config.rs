@@ -13,6 +13,7 @@ mod adapters;
 mod behaviour;
 mod codecs;
 mod email;
+mod judge;
 mod listen;
 mod models;
 mod notify;
@@ -35,6 +36,7 @@ pub use behaviour::{
     Audio, Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words,
 };
 pub use email::Email;
+pub use judge::Judge;
 pub use listen::SipListen;
 pub use models::LanguageModel;
 pub use notify::Notify;
@@ -90,6 +92,8 @@ pub struct Config {
     pub language_models: BTreeMap<String, LanguageModel>,
     /// Further models that judge by ear, by the names that metrics choose them by.
     pub audio_models: BTreeMap<String, LanguageModel>,
+    /// Who judges words, and when a judge is proven.
+    pub judge: Judge,
     /// Trusted certificates, and agents whose certificates are not verified.
     pub tls: Tls,
     /// Place of the speech models.
@@ -317,6 +321,7 @@ impl Default for Config {
             audio_model: LanguageModel::default(),
             language_models: BTreeMap::new(),
             audio_models: BTreeMap::new(),
+            judge: Judge::default(),
             tls: Tls::default(),
             speech: SpeechFiles::default(),
             synthesizer: Synthesizer::default(),

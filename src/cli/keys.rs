@@ -130,7 +130,7 @@ async fn act(config: &Config, action: Action) -> Result<String> {
 }
 
 /// Fails if the database or the key of its secrets is missing: listing and revoking create neither.
-fn is_there(config: &Config) -> Result<()> {
+pub(super) fn is_there(config: &Config) -> Result<()> {
     let folder = config.data.display();
     match database(config) {
         Location::File(path) if !path.is_file() => {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_base::clock::Clock;
-use ringer_base::config::{Behaviour, Capture, Email, Notify, OrganizationLimits, Pipelines, Sms, Trunk, nearest};
+use ringer_base::config::{Behaviour, Capture, Email, Judge, Notify, OrganizationLimits, Pipelines, Sms, Trunk, nearest};
 use ringer_base::error::{Error, Result};
 use ringer_base::guard::Guard;
 use ringer_base::post::Poster;
@@ -69,6 +69,7 @@ pub use self::evaluation::Evaluations;
 pub use self::evaluation::call_logs::{
     CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted,
 };
+pub use self::evaluation::cards::{CardList, CardWork};
 pub use self::evaluation::follow_up::FollowUp;
 pub use self::evaluation::material::ToJudge;
 pub use self::evaluation::overdue::EVALUATION_MS;
@@ -268,6 +269,8 @@ pub struct Settings {
     pub hears: bool,
     /// Language models and models that judge by ear, the default of each first.
     pub models: Arc<Vec<ModelRecord>>,
+    /// Who judges words, and when a judge is proven.
+    pub judge: Arc<Judge>,
     /// Budget of the default language model a day in USD, at which new conversations wait; `None`: no limit.
     pub callers_usd_per_day: Option<f64>,
     /// Numbers behind the named levels of Digital Humans.
@@ -325,6 +328,7 @@ impl Settings {
             email: Arc::default(),
             hears: false,
             models: Arc::default(),
+            judge: Arc::default(),
             callers_usd_per_day: None,
             behaviour: Behaviour::default(),
             names: Resolver::default(),

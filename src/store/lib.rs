@@ -13,6 +13,7 @@ mod dials;
 pub mod events;
 pub mod idempotency;
 mod issues;
+mod judge_cards;
 mod keys;
 mod legs;
 mod mails;
