@@ -163,10 +163,12 @@ mod tests {
         assert_eq!(warnings(of(json!("slow"))), ["slow"]);
         assert_eq!(warnings(of(json!("late"))), ["slow", "the figures of this call are not trusted: late"]);
         let judge = |status: &str| json!({ "model": "m", "status": status, "reason": "no card" });
-        let judged = |goal, status: &str| json!({
-            "evaluations": [{ "goal_success": goal, "judge": judge(status), "custom_metrics": [{ "judge": null }] }],
-            "expectations": [{ "judge": judge(status) }],
-        });
+        let judged = |goal, status: &str| {
+            json!({
+                "evaluations": [{ "goal_success": goal, "judge": judge(status), "custom_metrics": [{ "judge": null }] }],
+                "expectations": [{ "judge": judge(status) }],
+            })
+        };
         assert_eq!(warnings(judged(json!(true), "no_card")), ["judged by m, of which there is no card"]);
         assert_eq!(warnings(judged(json!(null), "unproven")), ["judged by m, which is unproven: no card"]);
         assert_eq!(warnings(judged(json!(true), "proven")), [""; 0]);

@@ -15,7 +15,8 @@ struct CardPath {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/judge-cards", create).about("Judge labelled conversations again and report how far the judge can be trusted"),
+        post("/v1/judge-cards", create)
+            .about("Judge labelled conversations again and report how far the judge can be trusted"),
         get("/v1/judge-cards", all).packs().about("List report cards of judges, newest first"),
         get("/v1/judge-cards/{card_id}", read_one).packs().about("Get a report card with its conversations"),
     ];

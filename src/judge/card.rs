@@ -109,9 +109,7 @@ fn count_answers(asked: &[&JudgedLabel]) -> AnswerCounts {
 /// Returns what restricts figures, for a person.
 fn restrictions(figures: &CardFigures) -> Vec<String> {
     let mut says = Vec::new();
-    for (label, other, rate, name) in
-        [("true", "false", &figures.tpr, "TPR"), ("false", "true", &figures.tnr, "TNR")]
-    {
+    for (label, other, rate, name) in [("true", "false", &figures.tpr, "TPR"), ("false", "true", &figures.tnr, "TNR")] {
         if figures.conversations > 0 && rate.of == 0 {
             says.push(format!(
                 "no conversation labelled {label} has a verdict: all are labelled {other} or unread, and {name} is not known"
@@ -128,7 +126,9 @@ fn restrictions(figures: &CardFigures) -> Vec<String> {
         says.push(format!("{unreadable} of {asked} answers could not be read; they count as no verdict"));
     }
     if not_known > 0 {
-        says.push(format!("{not_known} of {asked} answers depend on words that are not known; they count as no verdict"));
+        says.push(format!(
+            "{not_known} of {asked} answers depend on words that are not known; they count as no verdict"
+        ));
     }
     if failed > 0 {
         says.push(format!("the model was not reached with {failed} of {asked} questions"));
@@ -148,7 +148,11 @@ fn groups(asked: &[&JudgedLabel]) -> Vec<CardGroups> {
     lengths.sort_unstable();
     let median = lengths.get(lengths.len().saturating_sub(1) / 2).copied().unwrap_or(0);
     let length = |one: &JudgedLabel| {
-        Some(if one.words <= median { format!("short (up to {median} words)") } else { format!("long (over {median} words)") })
+        Some(if one.words <= median {
+            format!("short (up to {median} words)")
+        } else {
+            format!("long (over {median} words)")
+        })
     };
     let evidence = |one: &JudgedLabel| {
         one.evidence_at.map(|at| if at < 0.5 { "first half".to_owned() } else { "second half".to_owned() })
@@ -184,13 +188,18 @@ fn grouped(by: &str, asked: &[&JudgedLabel], name: &dyn Fn(&JudgedLabel) -> Opti
     let mut says = Vec::new();
     for (at, one) in groups.iter().enumerate() {
         for other in &groups[at + 1..] {
-            for (rate, a, b) in
-                [("TPR", &one.tpr, &other.tpr), ("TNR", &one.tnr, &other.tnr), ("accuracy", &one.accuracy, &other.accuracy)]
-            {
+            for (rate, a, b) in [
+                ("TPR", &one.tpr, &other.tpr),
+                ("TNR", &one.tnr, &other.tnr),
+                ("accuracy", &one.accuracy, &other.accuracy),
+            ] {
                 if let (true, Some(a), Some(b)) = (are_apart(a, b), a.share, b.share) {
                     let (low, high) = if a < b { (one, other) } else { (other, one) };
                     let (least, most) = (percent(a.min(b)), percent(a.max(b)));
-                    says.push(format!("{rate} is lower for {} ({least} %) than for {} ({most} %)", low.name, high.name));
+                    says.push(format!(
+                        "{rate} is lower for {} ({least} %) than for {} ({most} %)",
+                        low.name, high.name
+                    ));
                 }
             }
         }
@@ -225,10 +234,7 @@ mod tests {
         ]);
         assert_eq!((found.conversations, found.left_out, found.without_verdict), (4, 1, 1));
         assert_eq!((found.true_positives, found.false_negatives, found.true_negatives), (1, 1, 1));
-        assert_eq!(
-            found.answers,
-            AnswerCounts { asked: 12, verdicts: 9, unreadable: 1, not_known: 1, failed: 1 }
-        );
+        assert_eq!(found.answers, AnswerCounts { asked: 12, verdicts: 9, unreadable: 1, not_known: 1, failed: 1 });
         assert_eq!((found.same_answer.hits, found.same_answer.of), (2, 3), "one has one verdict alone");
         assert!(found.says.iter().any(|says| says.contains("only 2 labelled true")), "{:?}", found.says);
         assert!(found.says.iter().any(|says| says.contains("1 of 12 answers could not be read")), "{:?}", found.says);

@@ -241,8 +241,7 @@ pub async fn judge_words(
     let judge = model.filter(|_| judges);
     // Attempts alone are judged by one model.
     let panel = if only_attempts { &[] } else { material.panel };
-    evaluation.judge =
-        judge.map(|model| JudgeNote { votes, ..panel::note(model, panel, goal_version()) });
+    evaluation.judge = judge.map(|model| JudgeNote { votes, ..panel::note(model, panel, goal_version()) });
     judge.map(|model| ("judge_model".to_owned(), model.name().into())).into_iter().collect()
 }
 

@@ -18,9 +18,9 @@ use serde_json::Value;
 use uuid::Uuid;
 
 pub(crate) use self::ear::recording_of;
+pub use self::ear::{Ear, is_by_ear};
 pub(crate) use self::model::NOT_TOLD;
 pub use self::model::metric_version;
-pub use self::ear::{Ear, is_by_ear};
 
 use self::formula::Trouble;
 use self::value::{Finding, Given, blank, settled};

@@ -19,9 +19,9 @@ use ringer_provider::LanguageModel;
 use serde_json::{Value, json};
 
 use super::custom::{Material, NO_MODEL};
-use super::meaning::judge_meaning;
 use super::doubt::{Doubt, Heard};
 use super::faults::{HEARING, LEADING, LEADING_IN_TIME};
+use super::meaning::judge_meaning;
 use super::playback::{Own, own_spans};
 use super::reading;
 use super::socket_events::rate_mismatch;

@@ -65,7 +65,8 @@ pub fn check_labels(labels: &[CardLabel]) -> Vec<String> {
                 seen.insert(key, (place, label.label));
             }
             Some((first, known)) if *known != label.label => {
-                problems.push(format!("{first} says {known} and {place} says {} of the same conversation", label.label));
+                problems
+                    .push(format!("{first} says {known} and {place} says {} of the same conversation", label.label));
             }
             Some((first, _)) => problems.push(format!("{place} is the same conversation as {first}")),
         }
@@ -87,9 +88,9 @@ pub fn place_of(label: &CardLabel, at: usize) -> String {
 pub fn entries_of(text: &str) -> Result<Vec<TranscriptEntry>, String> {
     let mut entries: Vec<TranscriptEntry> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let spoken = [("AGENT:", Role::Agent), ("USER:", Role::User)]
-            .into_iter()
-            .find_map(|(mark, role)| Some((role, line.get(..mark.len()).filter(|start| start.eq_ignore_ascii_case(mark))?)));
+        let spoken = [("AGENT:", Role::Agent), ("USER:", Role::User)].into_iter().find_map(|(mark, role)| {
+            Some((role, line.get(..mark.len()).filter(|start| start.eq_ignore_ascii_case(mark))?))
+        });
         match (spoken, entries.last_mut()) {
             (Some((role, mark)), _) => {
                 let at = entries.len() as i64;
@@ -182,7 +183,8 @@ fn label_of(line: u64, row: &Map<String, Value>) -> Result<CardLabel, String> {
         Some(value) => Some(value.as_f64()),
     };
     let is_share = |at: &f64| (0.0..=1.0).contains(at);
-    let evidence = evidence.map(|at| at.filter(is_share).ok_or("evidence_at must be a number from 0 to 1")).transpose()?;
+    let evidence =
+        evidence.map(|at| at.filter(is_share).ok_or("evidence_at must be a number from 0 to 1")).transpose()?;
     Ok(CardLabel {
         simulation_result_id: id.map(IdString::from),
         conversation: text("conversation")?,
@@ -234,15 +236,24 @@ mod tests {
         let twice = "{\"conversation\": \"USER: Hi  there.\", \"label\": true}\n{\"conversation\": \"USER: Hi there.\", \"label\": false}";
         for (text, expect) in [
             (twice, "line 1 says true and line 2 says false of the same conversation"),
-            ("{\"result_id\": 1, \"label\": 1}\n{\"result_id\": 1, \"label\": 1}", "line 2 is the same conversation as line 1"),
+            (
+                "{\"result_id\": 1, \"label\": 1}\n{\"result_id\": 1, \"label\": 1}",
+                "line 2 is the same conversation as line 1",
+            ),
             ("{\"result_id\": 1, \"label\": \"maybe\"}", "line 1: the label \"maybe\" is none of true, false"),
             ("{\"result_id\": 1}", "line 1: label is missing"),
             ("{\"label\": true}", "line 1 has neither a result nor a conversation"),
             ("{\"result_id\": 1, \"conversation\": \"USER: a\", \"label\": true}", "line 1 has both"),
-            ("{\"conversation\": \"Hi.\", \"label\": true}", "line 1 has a conversation whose first line begins with neither"),
+            (
+                "{\"conversation\": \"Hi.\", \"label\": true}",
+                "line 1 has a conversation whose first line begins with neither",
+            ),
             ("{\"conversation\": \"USER: \", \"label\": true}", "line 1 has a conversation without words"),
             ("{\"result_id\": \"x\", \"label\": true}", "line 1: result_id must be the number of a result"),
-            ("{\"result_id\": 1, \"label\": true, \"evidence_at\": 3}", "line 1: evidence_at must be a number from 0 to 1"),
+            (
+                "{\"result_id\": 1, \"label\": true, \"evidence_at\": 3}",
+                "line 1: evidence_at must be a number from 0 to 1",
+            ),
             ("{\"result\": 1, \"label\": true}", "line 1: \"result\" is none of result_id, conversation"),
             ("{\"label\": ", "line 1: it is no JSON object"),
             ("result_id,verdict\n1,true\n", "line 1: there is no column label"),

@@ -29,7 +29,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_base::clock::Clock;
-use ringer_base::config::{Behaviour, Capture, Email, Judge, Notify, OrganizationLimits, Pipelines, Sms, Trunk, nearest};
+use ringer_base::config::{
+    Behaviour, Capture, Email, Judge, Notify, OrganizationLimits, Pipelines, Sms, Trunk, nearest,
+};
 use ringer_base::error::{Error, Result};
 use ringer_base::guard::Guard;
 use ringer_base::post::Poster;

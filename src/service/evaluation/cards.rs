@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use ringer_base::config::nearest;
 use ringer_base::error::{Error, Result};
 use ringer_judge::card::{LeastRates, figures, trust};
-use ringer_judge::{NO_MODEL, check_labels, goal_version, judge_name, meaning_version, metric_version, place_of, retried};
+use ringer_judge::{
+    NO_MODEL, check_labels, goal_version, judge_name, meaning_version, metric_version, place_of, retried,
+};
 use ringer_model::agent::AgentDoc;
 use ringer_model::custom_metric::CustomMetricSpec;
 use ringer_model::evaluation::Evaluation;
 use ringer_model::id::IdString;
 use ringer_model::judge_card::{
-    CardLabel, CardRequest, CardStatus, CardSubject, JudgeAnswer, JudgeCardDoc, JudgeCardRecord, JudgeStatus, JudgedLabel,
-    judge_key,
+    CardLabel, CardRequest, CardStatus, CardSubject, JudgeAnswer, JudgeCardDoc, JudgeCardRecord, JudgeStatus,
+    JudgedLabel, judge_key,
 };
 use ringer_model::language_model::ModelKind;
 use ringer_model::result::ResultDoc;
@@ -235,8 +237,9 @@ async fn check_given(db: &mut Session, labels: &[CardLabel], subject: CardSubjec
                     problems.push(format!("{place}: there is no result {}", id.0));
                 }
             }
-            None if subject == CardSubject::Goal && label.conversation.is_some() && !has_criteria => problems
-                .push(format!("{place} has no success_criteria by which its goal could be judged")),
+            None if subject == CardSubject::Goal && label.conversation.is_some() && !has_criteria => {
+                problems.push(format!("{place} has no success_criteria by which its goal could be judged"))
+            }
             None => {}
         }
     }

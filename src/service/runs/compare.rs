@@ -327,9 +327,7 @@ fn judges_of(body: &ResultBody) -> BTreeSet<JudgeOf> {
         judges.extend(metrics.filter_map(|metric| Some(judge(&metric.name, metric.judge.as_ref()?))));
     }
     let meanings = body.expectations.iter();
-    judges.extend(
-        meanings.filter_map(|kept| Some(judge(kept.expected.meaning.as_deref()?, kept.judge.as_ref()?))),
-    );
+    judges.extend(meanings.filter_map(|kept| Some(judge(kept.expected.meaning.as_deref()?, kept.judge.as_ref()?))));
     judges
 }
 
@@ -442,5 +440,42 @@ fn call_change((key, old, new): &(Key, Option<Call>, Option<Call>)) -> CallChang
         change,
         a: old.as_ref().map(compared),
         b: new.as_ref().map(compared),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_model::evaluation::{CustomResult, Evaluation};
+
+    use super::*;
+
+    fn judged(model: &str, prompt_version: &str) -> ResultBody {
+        let note = |prompt_version: &str| {
+            let (model, prompt_version) = (model.to_owned(), prompt_version.to_owned());
+            Some(JudgeNote { model, prompt_version, ..JudgeNote::default() })
+        };
+        let metric = CustomResult { name: "Polite".into(), judge: note("p"), ..CustomResult::default() };
+        let evaluation =
+            Evaluation { judge: note(prompt_version), custom_metrics: vec![metric], ..Evaluation::default() };
+        ResultBody { evaluations: vec![evaluation], ..ResultBody::default() }
+    }
+
+    #[test]
+    fn calls_that_another_model_or_prompt_judged_are_marked() {
+        let (old, same, prompt, model) = (judged("m", "1"), judged("m", "1"), judged("m", "2"), judged("n", "1"));
+        let without = ResultBody::default();
+        for (other, expect) in [(&same, false), (&prompt, true), (&model, true), (&without, false)] {
+            assert_eq!(is_judged_otherwise(&old, other), expect);
+        }
+        assert_eq!(judge_change(&[(&old, &same), (&old, &without)]), None);
+        let change = judge_change(&[(&old, &same), (&old, &prompt)]).expect("the prompt is another one");
+        let told = |judges: &BTreeSet<JudgeOf>| {
+            judges.iter().map(|one| format!("{} {} {}", one.of, one.model, one.prompt_version)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (told(&change.a), told(&change.b)),
+            (vec!["goal_success m 1".into()], vec!["goal_success m 2".into()])
+        );
+        assert!(change.says.starts_with("judged by another model or prompt"));
     }
 }
