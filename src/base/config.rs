@@ -92,7 +92,7 @@ pub struct Config {
     pub language_models: BTreeMap<String, LanguageModel>,
     /// Further models that judge by ear, by the names that metrics choose them by.
     pub audio_models: BTreeMap<String, LanguageModel>,
-    /// Who judges words, and when a judge is proven.
+    /// Panel of judges, and least rates of a proven one.
     pub judge: Judge,
     /// Trusted certificates, and agents whose certificates are not verified.
     pub tls: Tls,

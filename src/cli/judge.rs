@@ -98,7 +98,7 @@ enum Stop {
     Bad(Vec<String>),
     /// The server is not reached.
     Unreached(String),
-    /// The card failed.
+    /// Reason why the card has no figures.
     Failed(String),
     /// The settings cannot be used, which is told already.
     Told(ExitCode),

@@ -158,10 +158,10 @@ fn groups(asked: &[&JudgedLabel]) -> Vec<CardGroups> {
         one.evidence_at.map(|at| if at < 0.5 { "first half".to_owned() } else { "second half".to_owned() })
     };
     [
-        grouped("length", asked, &length),
-        grouped("evidence", asked, &evidence),
-        grouped("language", asked, &|one| one.language.clone()),
-        grouped("channel", asked, &|one| one.channel.clone()),
+        group_by("length", asked, &length),
+        group_by("evidence", asked, &evidence),
+        group_by("language", asked, &|one| one.language.clone()),
+        group_by("channel", asked, &|one| one.channel.clone()),
     ]
     .into_iter()
     .flatten()
@@ -169,7 +169,7 @@ fn groups(asked: &[&JudgedLabel]) -> Vec<CardGroups> {
 }
 
 /// Returns the rates of the groups that a property makes; `None`: it makes fewer than two.
-fn grouped(by: &str, asked: &[&JudgedLabel], name: &dyn Fn(&JudgedLabel) -> Option<String>) -> Option<CardGroups> {
+fn group_by(by: &str, asked: &[&JudgedLabel], name: &dyn Fn(&JudgedLabel) -> Option<String>) -> Option<CardGroups> {
     let mut members: BTreeMap<String, Vec<&JudgedLabel>> = BTreeMap::new();
     for one in asked.iter().filter(|one| verdict(one).is_some()) {
         if let Some(name) = name(one) {
@@ -215,22 +215,22 @@ mod tests {
     use super::JudgeAnswer::{Failed, False, NotKnown, True, Unreadable};
     use super::*;
 
-    fn judged(label: bool, answers: &[JudgeAnswer], words: u64) -> JudgedLabel {
-        JudgedLabel { label, answers: answers.to_vec(), words, ..JudgedLabel::default() }
+    fn label(is_true: bool, answers: &[JudgeAnswer], words: u64) -> JudgedLabel {
+        JudgedLabel { label: is_true, answers: answers.to_vec(), words, ..JudgedLabel::default() }
     }
 
-    fn many(count: usize, label: bool, answer: JudgeAnswer, words: u64) -> Vec<JudgedLabel> {
-        vec![judged(label, &[answer], words); count]
+    fn many(count: usize, is_true: bool, answer: JudgeAnswer, words: u64) -> Vec<JudgedLabel> {
+        vec![label(is_true, &[answer], words); count]
     }
 
     #[test]
     fn the_first_answer_counts_and_others_tell_of_agreement() {
         let found = figures(&[
-            judged(true, &[True, False, True], 10),
-            judged(true, &[False, False, False], 10),
-            judged(false, &[Unreadable, False, False], 20),
-            judged(false, &[False, NotKnown, Failed], 20),
-            judged(false, &[], 20),
+            label(true, &[True, False, True], 10),
+            label(true, &[False, False, False], 10),
+            label(false, &[Unreadable, False, False], 20),
+            label(false, &[False, NotKnown, Failed], 20),
+            label(false, &[], 20),
         ]);
         assert_eq!((found.conversations, found.left_out, found.without_verdict), (4, 1, 1));
         assert_eq!((found.true_positives, found.false_negatives, found.true_negatives), (1, 1, 1));

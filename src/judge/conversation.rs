@@ -110,14 +110,14 @@ pub(crate) async fn judge_by_all(
     };
     let has_goal = !material.success_criteria.is_empty();
     let votes = if has_goal { members.iter().zip(&judgements).map(vote).collect() } else { Vec::new() };
-    (joined(&judgements, has_goal), votes)
+    (join_judgements(&judgements, has_goal), votes)
 }
 
 /// Returns the judgement of a panel.
 ///
 /// # Errors
 /// Why none of its models gave one.
-fn joined(judgements: &[Result<Judgement, String>], has_goal: bool) -> Result<Judgement, String> {
+fn join_judgements(judgements: &[Result<Judgement, String>], has_goal: bool) -> Result<Judgement, String> {
     let read: Vec<&Judgement> = judgements.iter().filter_map(|judgement| judgement.as_ref().ok()).collect();
     let Some(first) = read.first() else {
         let why = judgements.iter().find_map(|judgement| judgement.as_ref().err());

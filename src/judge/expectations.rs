@@ -197,7 +197,7 @@ pub async fn judge_expectations(
         let found = match &expected.meaning {
             Some(meaning) => {
                 if !meanings.contains_key(meaning.as_str()) {
-                    meanings.insert(meaning, meant(meaning, grounds, model).await);
+                    meanings.insert(meaning, judge_once(meaning, grounds, model).await);
                 }
                 let (status, reason, judged_by) = meanings[meaning.as_str()].clone();
                 judge = judged_by;
@@ -509,7 +509,7 @@ fn check_count(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Fou
 /// Verdict on a meaning: its status, the reason, and the model that judged.
 type Meant = (Status, Option<String>, Option<JudgeNote>);
 
-async fn meant(meaning: &str, grounds: &Grounds<'_>, model: Option<&dyn LanguageModel>) -> Meant {
+async fn judge_once(meaning: &str, grounds: &Grounds<'_>, model: Option<&dyn LanguageModel>) -> Meant {
     let Some(model) = model else { return (Status::Undecided, Some(NO_MODEL.to_owned()), None) };
     if !grounds.material.has_words() {
         return (Status::Undecided, Some("no words of the conversation are known".to_owned()), None);

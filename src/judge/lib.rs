@@ -79,7 +79,7 @@ pub use self::measures::{Facts, Measured, measure};
 pub use self::panel::judge_name;
 pub use self::playback::{NOTHING_EXPECTED, Played, enter_playback, excuse, judge_meanings, playback};
 pub use self::redact::{Redactor, digit_spans};
-pub use self::retrial::{Retrial, retried, retry};
+pub use self::retrial::{Retrial, check_retrial, retry};
 pub use self::schema::schema_of;
 pub use self::socket_events::{audio_not_played_ms, rate_mismatch};
 pub use self::sound::{audio_metrics, measure_parts};

@@ -15,11 +15,11 @@ use super::panel::missing;
 /// Verdict that is given again.
 #[derive(Copy, Clone, Debug)]
 pub enum Retrial<'s> {
-    /// Whether the goal was reached.
+    /// Verdict on the goal of the caller.
     Goal,
-    /// Value of a custom metric, which [`retried`] takes.
+    /// Value of a custom metric, which [`check_retrial`] takes.
     Metric(&'s CustomMetricSpec),
-    /// Whether a meaning is true.
+    /// Verdict on the truth of a meaning.
     Meaning(&'s str),
 }
 
@@ -32,7 +32,7 @@ const NO_CRITERIA: &str = "there are no success_criteria by which its goal could
 ///
 /// # Errors
 /// Why a card cannot be about it.
-pub fn retried(spec: &CustomMetricSpec) -> Result<(), String> {
+pub fn check_retrial(spec: &CustomMetricSpec) -> Result<(), String> {
     use ResponseType::{Boolean, PassFail, YesNo};
     let is_judged = spec.method() == ringer_model::custom_metric::EvalMethod::LlmJudge;
     match () {

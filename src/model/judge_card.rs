@@ -146,7 +146,7 @@ fn three() -> i64 {
 pub struct Rate {
     /// Number that is counted.
     pub hits: u64,
-    /// Number of all.
+    /// Number of all that are counted.
     pub of: u64,
     /// Share, 0 to 1.
     pub share: Option<f64>,
@@ -170,7 +170,7 @@ pub struct Kappa {
 /// Numbers of answers, of all repetitions.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerCounts {
-    /// Number of questions.
+    /// Number of questions to the judge.
     pub asked: u64,
     /// Number of answers that were verdicts.
     pub verdicts: u64,
@@ -360,7 +360,7 @@ pub struct JudgeCardRecord {
 /// An estimated share with its interval of 95 %, all from 0 to 1.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// Estimated share.
+    /// Estimate of the share.
     pub share: f64,
     /// Lower end of its interval.
     pub low: f64,

@@ -271,7 +271,7 @@ pub struct Settings {
     pub hears: bool,
     /// Language models and models that judge by ear, the default of each first.
     pub models: Arc<Vec<ModelRecord>>,
-    /// Who judges words, and when a judge is proven.
+    /// Panel of judges, and least rates of a proven one.
     pub judge: Arc<Judge>,
     /// Budget of the default language model a day in USD, at which new conversations wait; `None`: no limit.
     pub callers_usd_per_day: Option<f64>,

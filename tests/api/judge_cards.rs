@@ -34,7 +34,7 @@ fn label(case: usize) -> bool {
 }
 
 /// Returns the verdicts of a judge that errs as often as its rates say.
-fn drawn() -> Vec<bool> {
+fn draw_verdicts() -> Vec<bool> {
     let mut draws = Seed(11).stream("judge");
     (0..CASES).map(|case| (draws.unit() < if label(case) { TPR } else { TNR }) == label(case)).collect()
 }
@@ -47,7 +47,7 @@ fn verdict(reached: bool) -> String {
 
 /// Returns a judge of labelled cases that wavers in every tenth, and of calls, of which seven in ten reach their goal.
 fn judge() -> Arc<Oracle> {
-    let (verdicts, asked, calls) = (drawn(), Mutex::new(HashMap::<usize, usize>::new()), AtomicUsize::new(0));
+    let (verdicts, asked, calls) = (draw_verdicts(), Mutex::new(HashMap::<usize, usize>::new()), AtomicUsize::new(0));
     Oracle::new(move |_, last| {
         // A broken answer is asked for again: the words before are not repeated in the last message.
         let Some(case) = last.split("case ").nth(1) else {
@@ -77,7 +77,7 @@ fn case(number: usize) -> Value {
     })
 }
 
-/// Has a card made of labels, and returns it.
+/// Makes a card of labels, and returns it.
 async fn make(world: &World, model: &Arc<Oracle>, body: Value) -> Value {
     world.service.clock().advance_ms(1);
     let made = world.post("/v1/judge-cards", body).await;
@@ -105,7 +105,7 @@ async fn a_card_finds_the_error_rates_of_its_judge() {
         (&json!("completed"), &json!("oracle"), &json!(true))
     );
     let figures = &card["figures"];
-    let pairs = drawn().into_iter().enumerate().filter(|(at, _)| !RUBBISH.contains(at));
+    let pairs = draw_verdicts().into_iter().enumerate().filter(|(at, _)| !RUBBISH.contains(at));
     let expect = Confusion::of(pairs.map(|(at, verdict)| (label(at), verdict)));
     for (field, expect) in [
         ("true_positives", expect.true_positives),
@@ -131,8 +131,8 @@ async fn a_card_finds_the_error_rates_of_its_judge() {
     assert_eq!(card["judge_status"], "unproven");
     assert!(card["judge_reason"].as_str().is_some_and(|why| why.starts_with("TNR is ")), "{}", card["judge_reason"]);
     let first = json!({
-        "simulation_result_id": null, "line": 1, "label": false, "answers": [drawn()[0].to_string(), drawn()[0].to_string(),
-        drawn()[0].to_string()], "reason": null, "words": 11, "language": "en", "channel": null, "evidence_at": null,
+        "simulation_result_id": null, "line": 1, "label": false, "answers": [draw_verdicts()[0].to_string(), draw_verdicts()[0].to_string(),
+        draw_verdicts()[0].to_string()], "reason": null, "words": 11, "language": "en", "channel": null, "evidence_at": null,
     });
     assert_eq!(card["conversations"][0], first, "the words themselves are not kept");
     let listed = world.get("/v1/judge-cards").await;
@@ -192,7 +192,7 @@ async fn verdicts_say_whether_their_judge_is_proven_and_rates_are_corrected() {
     let corrected = &after["simulation_run"]["corrected"];
     assert_eq!((&corrected["counted"]["hits"], &corrected["counted"]["of"]), (&json!(14), &json!(20)));
     assert_eq!((&corrected["card_id"], &corrected["labelled"]), (&card["id"], &json!(148)));
-    let pairs = drawn().into_iter().enumerate().filter(|(at, _)| !RUBBISH.contains(at));
+    let pairs = draw_verdicts().into_iter().enumerate().filter(|(at, _)| !RUBBISH.contains(at));
     let labelled = Confusion::of(pairs.map(|(at, verdict)| (label(at), verdict)));
     for (name, expect) in [("ppi", ppi(labelled, 14, 20)), ("rogan_gladen", rogan_gladen(labelled, 14, 20))] {
         let expect = json!(expect.expect("it is defined"));

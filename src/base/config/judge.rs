@@ -1,4 +1,4 @@
-//! `[judge]`: who judges words, and from which rates on a judge is proven.
+//! `[judge]`: the panel that judges words, and the rates from which on a judge is proven.
 
 use std::collections::BTreeMap;
 

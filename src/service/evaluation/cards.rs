@@ -6,7 +6,7 @@ use ringer_base::config::nearest;
 use ringer_base::error::{Error, Result};
 use ringer_judge::card::{LeastRates, figures, trust};
 use ringer_judge::{
-    NO_MODEL, check_labels, goal_version, judge_name, meaning_version, metric_version, place_of, retried,
+    NO_MODEL, check_labels, check_retrial, goal_version, judge_name, meaning_version, metric_version, place_of,
 };
 use ringer_model::agent::AgentDoc;
 use ringer_model::custom_metric::CustomMetricSpec;
@@ -66,7 +66,7 @@ impl Evaluations {
             None => None,
         };
         if let Some(metric) = &metric {
-            retried(metric).map_err(Error::Refused)?;
+            check_retrial(metric).map_err(Error::Refused)?;
         }
         let agent_id = match agent_id {
             Some(id) => Some(db.get::<AgentDoc>(id.get().ok_or(Error::NotFound("Agent"))?).await?.id),
@@ -87,7 +87,7 @@ impl Evaluations {
                 check_given(&mut db, &labels, subject).await?;
                 labels
             }
-            None => reviewed(&mut db, subject, metric_id, agent_id).await?,
+            None => labels_of_reviews(&mut db, subject, metric_id, agent_id).await?,
         };
         let status = CardStatus::Queued;
         let doc = JudgeCardDoc {
@@ -253,7 +253,7 @@ async fn check_given(db: &mut Session, labels: &[CardLabel], subject: CardSubjec
 ///
 /// # Errors
 /// There is none.
-async fn reviewed(
+async fn labels_of_reviews(
     db: &mut Session,
     subject: CardSubject,
     metric_id: Option<Uuid>,

@@ -50,9 +50,9 @@ fn notes_of(body: &mut ResultBody) -> Vec<&mut JudgeNote> {
     notes
 }
 
-/// Returns the share of reached goals of a run, corrected by the card of its judge. `None`: nothing was judged, there is
-/// no card in force, or several judges judged.
-pub(crate) async fn corrected(db: &mut Session, results: &[Row<ResultDoc>]) -> Result<Option<CorrectedRate>> {
+/// Returns the share of reached goals of a run, corrected by the card of its judge. `None`: nothing was judged, there
+/// is no card in force, or several judges judged.
+pub(crate) async fn correct_rate(db: &mut Session, results: &[Row<ResultDoc>]) -> Result<Option<CorrectedRate>> {
     let verdicts: Vec<(i64, &JudgeNote, bool)> = results.iter().filter_map(verdict_of).collect();
     let Some((_, judge, _)) = verdicts.first() else { return Ok(None) };
     let is_same = |other: &JudgeNote| (&other.model, &other.prompt_version) == (&judge.model, &judge.prompt_version);

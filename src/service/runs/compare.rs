@@ -67,7 +67,7 @@ pub struct JudgeChange {
     pub a: BTreeSet<JudgeOf>,
     /// Judges of the later run.
     pub b: BTreeSet<JudgeOf>,
-    /// Conclusion, in words.
+    /// Conclusion on the difference, in words.
     pub says: &'static str,
 }
 
@@ -449,7 +449,7 @@ mod tests {
 
     use super::*;
 
-    fn judged(model: &str, prompt_version: &str) -> ResultBody {
+    fn result_of(model: &str, prompt_version: &str) -> ResultBody {
         let note = |prompt_version: &str| {
             let (model, prompt_version) = (model.to_owned(), prompt_version.to_owned());
             Some(JudgeNote { model, prompt_version, ..JudgeNote::default() })
@@ -462,7 +462,8 @@ mod tests {
 
     #[test]
     fn calls_that_another_model_or_prompt_judged_are_marked() {
-        let (old, same, prompt, model) = (judged("m", "1"), judged("m", "1"), judged("m", "2"), judged("n", "1"));
+        let (old, same, prompt, model) =
+            (result_of("m", "1"), result_of("m", "1"), result_of("m", "2"), result_of("n", "1"));
         let without = ResultBody::default();
         for (other, expect) in [(&same, false), (&prompt, true), (&model, true), (&without, false)] {
             assert_eq!(is_judged_otherwise(&old, other), expect);

@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use super::Runs;
 use crate::conversation::waiting::count_reasons;
-use crate::evaluation::trust::{corrected, note_cards};
+use crate::evaluation::trust::{correct_rate, note_cards};
 use crate::library::agents::base_seed;
 use crate::library::field_rules;
 use crate::library::versions::version_of;
@@ -218,7 +218,7 @@ impl Runs {
         let mut results = db.results_of_run(run_id).await?;
         let bodies = results.iter_mut().map(|row| &mut row.doc.body).collect();
         note_cards(&mut db, self.evaluations.least(), bodies).await?;
-        let corrected = corrected(&mut db, &results).await?;
+        let corrected = correct_rate(&mut db, &results).await?;
         let uses = db.use_of_run(run_id).await?;
         note_usages(&mut results, &uses);
         let usage = usage_of(&join_sums(uses.into_iter().map(|(_, sum)| sum)));
