@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients fuzz train fmt packages peers npm build matrix postgresql turn rooms evaluations requests stranger
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients fuzz train fmt packages peers npm build matrix postgresql turn rooms evaluations requests stranger dist packaging chart debian
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -14,7 +14,7 @@ NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 # The voices and the recognizer are programs and libraries of the system, opened at run time; the build needs a C compiler.
 PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us python3-venv
 # The tests also call these, as independent other sides.
-PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql jq \
+PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql pgbouncer jq \
          chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables exim4-daemon-light dovecot-imapd
 
 # Voices to train with: synthesizers, and recordings, which are unpacked and not installed.
@@ -81,7 +81,7 @@ WAITING_THREADS := 6
 test full selftest bench load speed hashes: export XDG_DATA_HOME := /nonexistent
 DEMO_MODELS := $(abspath $(TARGET))/tmp/demo-models
 
-test: peers speech-models ## everything that is checked: format, lints, unit and integration tests; PART="NAME ..." runs some of its parts
+test: peers speech-models debian ## everything that is checked: format, lints, unit and integration tests; PART="NAME ..." runs some of its parts
 	@$(parts); \
 	computing() { \
 	    part computing 420 nice -n 15 tests/beside.sh "$$reports/again" --test-threads 4 $(COMPUTING); \
@@ -93,7 +93,7 @@ test: peers speech-models ## everything that is checked: format, lints, unit and
 	part product 150 $(CARGO) check --locked --bin ringer; \
 	part build 600 $(CARGO) test --locked --workspace --no-run; \
 	beside computing; \
-	part waiting 420 tests/beside.sh "$$reports/again" --test-threads $(WAITING_THREADS) --skip ::alone:: \
+	part waiting 420 tests/beside.sh "$$reports/again" --test-threads $(WAITING_THREADS) --skip ::alone:: --skip ::figures:: \
 	    $(addprefix --skip ,$(COMPUTING)); \
 	together; \
 	part again 120 tests/again.sh "$$reports/again"; \
@@ -102,6 +102,7 @@ test: peers speech-models ## everything that is checked: format, lints, unit and
 	mkdir -p "$(DEMO_MODELS)"; \
 	ln -sfn "$${RINGER_MODELS_CACHE:-$$HOME/.cache/ringer-test-models}/tiny.en" "$(DEMO_MODELS)/tiny.en"; \
 	part demo 90 env RINGER_SPEECH_MODELS="$(DEMO_MODELS)" "$(TARGET)/debug/ringer" demo --discard; \
+	part packaging 60 $(PACKAGING) "$(TARGET)/debug/ringer"; \
 	part docs 60 $(CARGO) test --locked --workspace --doc; \
 	report
 
@@ -117,6 +118,7 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part links 300 $(CARGO) doc --locked --workspace --no-deps --document-private-items; \
 	part turn 120 $(MAKE) --no-print-directory turn; \
 	part clients 120 $(MAKE) --no-print-directory clients; \
+	part chart 600 $(MAKE) --no-print-directory chart; \
 	part selftest 2400 $(MAKE) --no-print-directory selftest; \
 	part load 120 $(MAKE) --no-print-directory load; \
 	part hashes 120 $(MAKE) --no-print-directory hashes; \
@@ -125,9 +127,38 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part fuzz 3600 $(MAKE) --no-print-directory fuzz; \
 	report
 
-# Kills with SIGKILL amid writes: the engine on a file, twice, and the database server behind it (100 of these at most).
+# A program that is there is packed and tested as it is; another one is named by PROGRAM.
+PROGRAM ?= $(TARGET)/debug/ringer
+PACKAGING := tests/packaging/run.sh
+PACKAGERS := binutils debootstrap dpkg python3 python3-venv gcc
+
+dist: ## packages of a release in target/packages: tarball, wheel and Debian package, with checksums, licences and bill of materials
+	@$(call install,gcc libc6-dev binutils dpkg python3)
+	$(CARGO) build --profile dist --locked --bin ringer
+	rm -rf "$(TARGET)/packages"
+	packaging/pack.py "$(TARGET)/dist/ringer" --out "$(TARGET)/packages" tarball wheel deb
+
+# A Debian 12 without anything, in copies of which packages are installed.
+debian:
+	@$(call install,$(PACKAGERS))
+	@tests/packaging/root.sh "$(abspath $(TARGET))/packaging/root" || echo 'Packages cannot be tested here.' >&2
+
+packaging: debian ## packages of the program in PROGRAM: the wheel by pip, the Debian package in a Debian 12, and what is in them
+	@[ -x "$(PROGRAM)" ] || $(CARGO) build --locked --bin ringer
+	$(PACKAGING) "$(PROGRAM)"
+
+chart: debian ## Dockerfile, compose.yaml, Helm chart and release workflow, checked without a container engine; Go 1.26 or newer
+	@[ -x "$(PROGRAM)" ] || $(CARGO) build --locked --bin ringer
+	@tests/packaging/tools.sh "$(TARGET)/packaging/tools"
+	$(PACKAGING) "$(PROGRAM)" chart
+
+# Kills with SIGKILL amid writes: the engine on a file, twice, and the database server behind it (100 of these at most). Then 200 of
+# engines that share a database, amid calls, and how many jobs they claim in a second.
 kills: peers ## an hour's worth of doubt: 500 kills amid writes, and what was acknowledged is there after each
 	RINGER_KILLS=500 $(CARGO) test --locked --test integration databases::killed:: -- --nocapture --test-threads=1
+	RINGER_KILLS=200 $(CARGO) test --locked --test integration engines::killed:: -- --nocapture --test-threads=1
+	$(CARGO) test --locked --test integration engines::claims::figures:: -- --nocapture
+	$(CARGO) test --locked --test integration engines::throughput::figures:: -- --nocapture
 
 bench: build ## the cost of one 20 ms frame through a call, and how much faster than real calls virtual ones are, on one core
 	$(NATIVE) $(CARGO) bench --locked -p ringer-media

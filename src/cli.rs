@@ -26,14 +26,18 @@ use crate::{api, service};
 
 pub mod agent;
 pub mod call;
+pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod doctor;
+pub mod engines;
+pub mod init;
 pub mod judge;
 pub mod keys;
 mod lines;
 pub mod load;
 mod local;
+pub mod man;
 pub mod models;
 pub mod openapi;
 mod out;
@@ -62,6 +66,7 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  ringer init                                    a first suite for your agent, and its first call
   ringer doctor                                  is everything installed?
   ringer demo                                    four calls to a sample agent, from start to checked results
   ringer call sip:agent@127.0.0.1:5080           call an agent now and watch the call
@@ -78,6 +83,8 @@ RINGER_LOG sets what is logged to standard error (info; debug; ringer_engine=tra
 pub enum Command {
     /// Run the engine and its API in this process.
     Up(up::Args),
+    /// Write a first suite and a file for the build server, and make the first call.
+    Init(init::Args),
     /// Call one SIP address now and print what happens.
     Call(Box<call::Args>),
     /// Run the sample voice agent, which answers calls and takes bookings.
@@ -102,21 +109,28 @@ pub enum Command {
     Keys(keys::Args),
     /// Check the object store of files, and move files between stores.
     Storage(storage::Args),
+    /// List the engines of a database, and drain one.
+    Engines(engines::Args),
     /// Check the settings file.
     Config(config::Args),
     /// Print the OpenAPI document of the API.
     Openapi(openapi::Args),
+    /// Print a script by which a shell completes subcommands and flags.
+    Completions(completions::Args),
+    /// Print the page of this program for `man`, or write those of all subcommands.
+    Man(man::Args),
 }
 
 /// Carries out a command. The exit code is 0 when it did what was asked, 1 when not, and 2 for bad flags and settings.
 /// It is 141 when nobody read all of the output.
 pub async fn run(cli: Cli) -> ExitCode {
     // Models and documents are for every user of the machine.
-    if !matches!(cli.command, Command::Models(_) | Command::Openapi(_)) {
+    if !matches!(cli.command, Command::Models(_) | Command::Openapi(_) | Command::Init(_) | Command::Man(_)) {
         keep_files_private();
     }
     match cli.command {
         Command::Up(args) => up::run(args).await,
+        Command::Init(args) => init::run(args).await,
         Command::Call(args) => call::run(*args).await,
         Command::Agent(args) => agent::run(args).await,
         Command::Demo(args) => demo::run(args).await,
@@ -129,8 +143,11 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Judge(args) => judge::run(args).await,
         Command::Keys(args) => keys::run(args).await,
         Command::Storage(args) => storage::run(args).await,
+        Command::Engines(args) => engines::run(args).await,
         Command::Config(args) => config::run(args).await,
         Command::Openapi(args) => openapi::run(args).await,
+        Command::Completions(args) => completions::run(args).await,
+        Command::Man(args) => man::run(args).await,
     }
 }
 
@@ -234,6 +251,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         number_pool: config.phone_numbers.pool.clone(),
         number_price: i64::from(config.phone_numbers.price),
         notify: config.notify.clone(),
+        retention: config.retention.clone(),
         capture: config.evidence.capture,
         journey_stop_on_failure: config.journey.stop_on_failure,
         text_reply_delay_ms: config.text.reply_delay_ms,
@@ -247,6 +265,10 @@ pub fn service_settings(config: &Config) -> service::Settings {
         names: Resolver::default(),
         api: None,
         storage: None,
+        engine: config.server.name.clone().unwrap_or_else(|| "ringer".to_owned()),
+        own_url: config.server.own_url.clone(),
+        drain_timeout: config.server.drain_timeout_s.map(Duration::from_secs),
+        lease_ms: i64::try_from(config.server.lease_s * 1000).unwrap_or(service::LEASE_MS),
         dialects: Arc::default(),
         definitions: service::definitions(&config.autosync, &adapters).unwrap_or_default().into(),
         adapters: adapters.into(),

@@ -22,7 +22,7 @@ pub(crate) mod peers;
 mod platforms;
 mod proxied;
 mod redirects;
-mod registration;
+pub(crate) mod registration;
 mod runs;
 mod signalling;
 mod softphone;

@@ -413,3 +413,44 @@ async fn keys_are_kept_where_the_flag_says_on_either_side() {
     assert_eq!((code, listed.as_str()), (Some(1), ""));
     assert_eq!(said, "ringer: there is no organization \"nope\"\n");
 }
+
+#[tokio::test]
+async fn a_first_suite_is_written_and_run() {
+    let folder = folder();
+    let at = |words: &[&str]| {
+        let mut command = ringer(words);
+        command.current_dir(folder.path()).stderr(Stdio::piped());
+        command
+    };
+    let made = run_to_end(&mut at(&["init", "--kind", "sample", "--ci", "github", "--no-call"])).await;
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    let said = text(&made.stdout);
+    for part in ["wrote calls/first.yaml", "wrote .github/workflows/ringer.yml", "next: ringer run calls"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let workflow = std::fs::read_to_string(folder.path().join(".github/workflows/ringer.yml")).expect("a workflow");
+    assert!(workflow.contains("run: ringer run calls"), "{workflow}");
+    let again = run_to_end(&mut at(&["init", "--kind", "sample", "--ci", "none", "--no-call"])).await;
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("calls/first.yaml exists"), "{}", text(&again.stderr));
+    let ran = run_to_end(&mut at(&["run", "calls", "--sim"])).await;
+    assert_eq!(ran.status.code(), Some(0), "{}{}", text(&ran.stdout), text(&ran.stderr));
+    let nobody = run_to_end(&mut at(&["init", "--kind", "sip", "--folder", "more"])).await;
+    assert_eq!(nobody.status.code(), Some(2));
+    assert!(text(&nobody.stderr).contains("--address is missing"), "{}", text(&nobody.stderr));
+}
+
+#[tokio::test]
+async fn shells_and_man_know_the_subcommands() {
+    for (words, parts) in [
+        (&["completions", "bash"][..], ["_ringer()", "--baseline"]),
+        (&["completions", "zsh"], ["#compdef ringer", "--baseline"]),
+        (&["completions", "fish"], ["complete -c ringer", "baseline"]),
+        (&["man"], [".TH ringer 1", "storage"]),
+    ] {
+        let printed = run_to_end(&mut ringer(words)).await;
+        assert_eq!(printed.status.code(), Some(0), "{words:?}");
+        let printed = text(&printed.stdout);
+        assert!(parts.iter().all(|part| printed.contains(part)), "{words:?}: {printed}");
+    }
+}

@@ -16,7 +16,7 @@ use ringer::store::db::Database;
 use ringer::store::vault::Vault;
 use ringer::store::{Location, Store};
 
-use self::server::Server;
+pub(crate) use self::server::Server;
 pub(crate) use self::two::beside_a_server;
 
 /// Tells the tests that are run a second time where their server is.
@@ -58,7 +58,7 @@ pub(crate) async fn run(location: &Location, sql: &str) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests are told by it what to run on, and how often")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 

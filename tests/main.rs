@@ -6,6 +6,7 @@ mod ci;
 mod cli;
 mod databases;
 mod dialects;
+mod engines;
 mod files;
 mod json;
 mod mail;

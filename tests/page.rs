@@ -10,6 +10,7 @@ mod offered;
 mod stranger;
 mod threads;
 pub(crate) mod tools;
+mod verdicts;
 mod views;
 
 use serde_json::{Value, json};
@@ -113,10 +114,10 @@ const CLICK_ALL: &str = "
         for (let n = 0; n < 200 && !(audio.currentTime * 1000 >= wanted - 20 && !audio.paused); n += 1) {
             await new Promise((done) => setTimeout(done, 20));
         }
-        const began = Number(document.querySelector('#player').dataset.from);
+        const began = Number(document.querySelector('.player').dataset.from);
         const at = audio.currentTime * 1000;
         const lit = document.querySelector('canvas').dataset.lit;
-        const isSeen = ['canvas', '#player'].map((one) => document.querySelector(one).getBoundingClientRect()).every((box) => box.top >= 0 && box.bottom <= innerHeight);
+        const isSeen = ['canvas', '.player'].map((one) => document.querySelector(one).getBoundingClientRect()).every((box) => box.top >= 0 && box.bottom <= innerHeight);
         if (lit !== button.dataset.lit || !lit.startsWith(from + '-' + to) || !isSeen || Math.abs(began - wanted) > 20 || at < wanted - 20 || at > wanted + 2000) {
             wrong.push([button.textContent, from, to, lit, began, at, isSeen]);
         }
@@ -388,7 +389,7 @@ async fn a_failed_call_says_why_and_offers_what_there_is(browser: &Browser, base
                  if (status !== 200) absent.push([path, status]);
              }
              const plate = document.querySelector('.head .plate').textContent;
-             return [absent, document.querySelector('canvas').checkVisibility(), document.querySelector('#player').checkVisibility(), plate.includes('The call could not be set up'), plate.includes('To act: '), plate.includes('check address')];",
+             return [absent, document.querySelector('canvas').checkVisibility(), document.querySelector('.player').checkVisibility(), plate.includes('The call could not be set up'), plate.includes('To act: '), plate.includes('check address')];",
         )
         .await;
     assert_eq!(shown, json!([[], false, false, true, true, true]));

@@ -8,11 +8,13 @@ export class Refused extends Error {
    * @param {number} status
    * @param {string} text
    * @param {any} [details] places and texts, where the server names them
+   * @param {boolean} [isAct] true where something was to be changed
    */
-  constructor(status, text, details) {
+  constructor(status, text, details, isAct = false) {
     super(text);
     this.status = status;
     this.details = details;
+    this.isAct = isAct;
   }
 }
 
@@ -85,7 +87,7 @@ export async function ask(method, path, more = {}) {
     response = await fetch(path, { method, headers, body, signal: more.signal });
   } catch (error) {
     if (/** @type {Error} */ (error).name === "AbortError") throw error;
-    throw new Refused(0, "The server does not answer");
+    throw new Refused(0, "The server does not answer", undefined, method !== "GET");
   }
   if (!response.ok) {
     const text = await response.text();
@@ -99,6 +101,24 @@ export async function ask(method, path, more = {}) {
 /** @param {string} path */
 export async function get(path) {
   return (await ask("GET", path)).json();
+}
+
+/** Longest call whose recording is fetched whole; of a longer one what is heard is fetched in parts. */
+const WHOLE_MS = 300000;
+
+/**
+ * The sound of a call, as its player asks for it. A part comes from this server, where a whole file may lie elsewhere.
+ * @param {string | number} id
+ * @param {() => number} length of the call, in milliseconds
+ */
+export function recording(id, length) {
+  return async (/** @type {number} */ from, /** @type {number} */ to) => {
+    const isLong = length() > WHOLE_MS;
+    const response = await ask("GET", "/v1/simulation-result/" + id + "/recording?format=wav&channel=both&from_ms=" + (isLong ? from + "&to_ms=" + to : "0"));
+    const begin = response.headers.get("x-from-ms");
+    const isPart = isLong && begin !== null;
+    return { blob: await response.blob(), from: isPart ? Number(begin) : 0, to: isPart && to < length() ? to : null };
+  };
 }
 
 /**

@@ -33,6 +33,7 @@ const BEAT_MS = 3000;
 /** Time until a view is tried again whose server did not answer, in milliseconds. */
 const AGAIN_MS = 2000;
 const LOST = "The server does not answer. What is shown stays; it goes on by itself when the server is back.";
+const UNDONE = "What you asked for meanwhile was not done: do it again.";
 /** Where a new key comes from after a restart. */
 const NEW_LINK = "`ringer up` prints a new link at each start (" + location.origin + "/#start=..., works once, for ten minutes): open the newest one";
 const REVOKED = "This key is not valid any more, as after a restart of the engine. What is shown stays. " + NEW_LINK + ", or enter a key under Key.";
@@ -66,6 +67,8 @@ let known = "";
 /** True while the server takes no key that the page has. */
 let isRefused = false;
 let isBegun = false;
+/** True while something that was to be changed has not reached the server. */
+let isUndone = false;
 
 /** Notes what the key may do: what it may not is not offered. */
 async function note() {
@@ -92,11 +95,16 @@ async function view() {
     connected: (is) => {
       if (gone || is === (notice.dataset.lost !== "1")) return;
       notice.dataset.lost = is ? "" : "1";
-      say(is ? "" : LOST);
+      say(is ? isUndone ? UNDONE : "" : LOST);
+      if (is) isUndone = false;
     },
     refused: (error) => {
       if (gone) return;
-      if (error.status === 0) return page.connected(false);
+      if (error.status === 0) {
+        page.connected(false);
+        if (error.isAct) { isUndone = true; say(LOST + " " + UNDONE); }
+        return;
+      }
       if (error.status === 401) { isRefused = true; known = ""; askTabs(); }
       say(error.status === 401 ? REVOKED : error.message);
     },

@@ -52,7 +52,7 @@ export class CallView {
     this.hidden = new Set();
     this.all = { isOpen: false };
     this.lanes = new Lanes({ ask: (zoom, from, to) => source.peaks(zoom, from, to), onSeek: (at) => this.player.seek(at), onSelect: (stretch) => this.measure(stretch) });
-    this.player = new Player({ audio: source.audio, tracks: source.tracks, onTime: (at) => this.moved(at) });
+    this.player = new Player({ audio: source.audio, tracks: source.tracks, keys: ", N and P other calls", onTime: (at) => this.moved(at) });
     this.stage = el("div", { class: "stage" }, this.lanes.node, this.player.node);
     const part = () => /** @type {HTMLElement} */ (el("div"));
     this.parts = { head: el("div", { class: "head" }), actions: part(), numbers: part(), about: part(), transcript: part(), events: part(), why: part(), ladder: part(), tools: part() };
@@ -65,6 +65,12 @@ export class CallView {
     this.known = new Map();
     /** @type {{ key: string, count: number }} */
     this.played = { key: "", count: 0 };
+  }
+
+  /** Lets go of what lives longer than its view. */
+  close() {
+    this.player.close();
+    this.lanes.close();
   }
 
   /** Shows everything that there is, and draws the lanes. */
@@ -82,11 +88,22 @@ export class CallView {
     return Boolean(result.audio_url) || GOING_ON.includes(result.status);
   }
 
-  async outline() {
+  /** @param {boolean} [goesOn] only what is new is asked for then */
+  async outline(goesOn = false) {
     if (!this.hasSound()) return;
     const zoom = this.lanes.duration > FINE_MS ? 0 : 1;
-    const outline = await this.source.peaks(zoom, 0, null).catch(() => null);
+    const step = [1000, 100][zoom];
+    const old = goesOn && this.lanes.whole && this.lanes.whole.stepMs === step ? this.lanes.whole.levels : new Int8Array();
+    // The last step was not over.
+    const from = Math.max(0, old.length / 4 - 1) * step;
+    let outline = await this.source.peaks(zoom, from, null).catch(() => null);
     if (!outline) return;
+    if (from && outline.fromMs === from) {
+      const levels = new Int8Array((from / step) * 4 + outline.levels.length);
+      levels.set(old.subarray(0, (from / step) * 4));
+      levels.set(outline.levels, (from / step) * 4);
+      outline = { ...outline, fromMs: 0, levels };
+    }
     if (outline.durationMs > this.lanes.duration) this.resize(outline.durationMs);
     this.lanes.setWhole(outline);
   }
@@ -193,9 +210,11 @@ export class CallView {
     const entries = goesOn ? all.slice(-MOST_ROWS) : all;
     const known = new Map();
     const isHeard = this.hasSound();
+    const answers = (this.figures || []).filter((figure) => figure.kind === "latency");
     const rowOf = (/** @type {any} */ entry) => {
-      const key = JSON.stringify([entry, isHeard, (this.figures || []).length]);
-      known.set(key, this.known.get(key) || this.row(entry, isHeard));
+      const latency = entry.speaker === "AGENT" ? answers.find((figure) => Math.abs(figure.spans[0].to - entry.start_offset_ms) < ONE_TURN_MS) : undefined;
+      const key = JSON.stringify([entry, isHeard, latency]);
+      known.set(key, this.known.get(key) || this.row(entry, isHeard, latency));
       return known.get(key);
     };
     this.rows = entries.slice(0, MOST_ROWS).map(rowOf);
@@ -231,12 +250,12 @@ export class CallView {
   /**
    * @param {any} entry
    * @param {boolean} isHeard
+   * @param {import("./numbers.js").Figure | undefined} latency of an answer
    */
-  row(entry, isHeard) {
+  row(entry, isHeard, latency) {
     const who = entry.speaker === "AGENT" ? "Agent" : "Digital Human";
     const missing = entry.text_missing ? el("em", {}, "(words not understood: " + (/** @type {any} */ (MISSING)[entry.text_missing] || entry.text_missing) + ")") : null;
     const seek = () => this.player.seek(entry.start_offset_ms);
-    const latency = (this.figures || []).find((figure) => figure.kind === "latency" && Math.abs(figure.spans[0].to - entry.start_offset_ms) < ONE_TURN_MS && entry.speaker === "AGENT");
     const after = latency ? isHeard ? el("button", { type: "button", class: "after", title: "Latency: " + latency.title, "aria-label": "Latency " + latency.value, onclick: () => this.play(latency.spans, keyOf(latency)) }, latency.value) : el("span", { class: "after" }, latency.value) : null;
     const node = el("li", { class: entry.speaker === "AGENT" ? "agent" : "dh" },
       isHeard ? el("button", { type: "button", class: "at", onclick: seek }, clock(entry.start_offset_ms)) : el("span", { class: "at" }, clock(entry.start_offset_ms)),

@@ -63,7 +63,13 @@ export class Lanes {
     }, { passive: false });
     this.canvas.addEventListener("pointermove", (event) => { this.canvas.title = this.nameAt(event); });
     new ResizeObserver(() => this.draw()).observe(this.canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    this.over = new AbortController();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw(), { signal: this.over.signal });
+  }
+
+  /** Lets go of what lives longer than its view. */
+  close() {
+    this.over.abort();
   }
 
   /** @param {MouseEvent} event */

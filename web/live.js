@@ -1,19 +1,25 @@
 import { el, isPressed, section } from "./dom.js";
-import { ask, follow, get, maybe, outline, post, save } from "./api.js";
+import { ask, follow, get, maybe, outline, post, recording, save } from "./api.js";
 import { againView } from "./again.js";
 import { CallView, EARLY } from "./call.js";
+import { PER_MS } from "./numbers.js";
 import { reviewForm, reviewList } from "./review.js";
 
-/** Longest call whose recording is fetched whole; of a longer one what is heard is fetched in parts. */
-const WAV_MS = 300000;
 /** Newest turns, which may still change while a call goes on; of older ones those may whose words are not known yet. */
 const OPEN_TURNS = 2;
-/** Least time between two looks at a call that goes on, in milliseconds. */
+/** Time after a turn within which its words may still come, in milliseconds. */
+const WORDS_MS = 30000;
+/** Least and longest time between two looks at a call that goes on, in milliseconds. */
 const PAUSE_MS = 200;
+const LONG_PAUSE_MS = 700;
+/** Times as long as drawing takes that it rests: a long call leaves the page its time. */
+const REST = 20;
 /** Time between two looks at a call that waits, in milliseconds. */
 const WAIT_MS = 2000;
 /** Time between two drawings of the sound of a call that goes on, in milliseconds. */
 const SOUND_MS = 1000;
+/** States of a call that is not over, in their order. */
+const ORDER = ["INITIALIZING", "QUEUED", "READY", "DISPATCHED", "RUNNING", "CONVERSATION_ENDED", "EVALUATING"];
 const OVER = ["COMPLETED", "CANCELLED", "NO_CONNECTION", "NO_ANSWER", "CALL_DROPPED", "SYSTEM_ERROR", "OUT_OF_FUNDS"];
 
 /** @param {string} status */
@@ -38,13 +44,14 @@ function wanted(result) {
 async function load(id) {
   const of = "/v1/simulation-result/" + id;
   const { simulation_result: result } = await get("/v1/retrieve-simulation-result/" + id);
+  let missed = "";
   const [timeline, transcript, turns, ladder, mails, reviews, agent, human] = await Promise.all([
     maybe(of + "/timeline?events=" + wanted(result)), maybe(of + "/transcript?words=false"), maybe(of + "/turns?words=false"), maybe(of + "/ladder?rtcp=false"), maybe(of + "/mails"),
     maybe(of + "/reviews"),
     maybe("/v1/agents/" + result.agent_id), result.digital_human_id ? maybe("/v1/digital-human/" + result.digital_human_id) : null,
-  ].map((one) => Promise.resolve(one).catch(() => null)));
+  ].map((one) => Promise.resolve(one).catch((error) => { if (!error.status || error.status === 429 || error.status >= 500) missed = error.message; return null; })));
   const record = human && (human.digital_human || human);
-  return { result, timeline, transcript, turns, ladder, mails, reviews, agent: agent && agent.name, caller: record && record.name, human: record, isWritten: Boolean(agent && (agent.mode === "TEXT" || agent.mode === "EMAIL")) };
+  return { missed, result, timeline, transcript, turns, ladder, mails, reviews, agent: agent && agent.name, caller: record && record.name, human: record, isWritten: Boolean(agent && (agent.mode === "TEXT" || agent.mode === "EMAIL")) };
 }
 
 /**
@@ -54,7 +61,8 @@ async function load(id) {
  */
 async function newTurns(of, known) {
   const before = (known && known.turns) || [];
-  const open = before.findIndex((/** @type {any} */ turn) => !turn.text && !turn.text_missing);
+  const since = before.length ? before[before.length - 1].to_sample - WORDS_MS * PER_MS : 0;
+  const open = before.findIndex((/** @type {any} */ turn) => !turn.text && !turn.text_missing && turn.to_sample >= since);
   const from = Math.max(0, Math.min(before.length - OPEN_TURNS, open < 0 ? before.length : open));
   const fresh = await maybe(of + "/turns?words=false&from=" + from).catch(() => null);
   if (!fresh) return known;
@@ -76,11 +84,7 @@ export async function callPage(id, page) {
     peaks: (/** @type {number} */ zoom, /** @type {number} */ from, /** @type {number | null} */ to) => outline(id, zoom, from, to),
     audio: async (from, to) => {
       if (!isOver(data.result.status)) throw new Error("The call can be heard when it is over");
-      const isLong = view.lanes.duration > WAV_MS;
-      const response = await ask("GET", of + "/recording?format=wav&channel=both" + (isLong ? "&from_ms=" + from + "&to_ms=" + to : ""));
-      const begin = response.headers.get("x-from-ms");
-      const isPart = isLong && begin !== null;
-      return { blob: await response.blob(), from: isPart ? Number(begin) : 0, to: isPart && to < view.lanes.duration ? to : null };
+      return recording(id, () => view.lanes.duration)(from, to);
     },
     ladder: () => get(of + "/ladder"),
     actions: () => (isOver(data.result.status) ? [] : [hangUp(id, data.result, page)]),
@@ -91,8 +95,9 @@ export async function callPage(id, page) {
   page.key = (event) => view.player.key(event) || neighbour(event, data.result, page);
   page.title("Call " + id);
   page.show(el("p", {}, el("a", { href: "/runs/" + data.result.simulation_run_id }, "Run " + data.result.simulation_run_id)), view.node);
+  if (data.missed) page.notice("A part of this call could not be loaded: " + data.missed + ". Reload the page to see it.");
   await view.start();
-  page.after(() => view.player.close());
+  page.after(() => view.close());
   if (!isOver(data.result.status)) void watch(id, view, page);
 }
 
@@ -125,19 +130,19 @@ async function watch(id, view, page) {
   page.after(() => stop.abort());
   /** @type {Map<number, any>} */
   const events = new Map();
-  let [asked, isAsking, hasNews, hasMail] = [false, false, true, false];
+  let [asked, isAsking, hasNews, hasMail, rest] = [false, false, true, false, PAUSE_MS];
   // Sound comes later than words: nothing waits for it.
   let isDrawing = false;
   const draw = () => {
     if (isDrawing) return;
     isDrawing = true;
-    void view.outline().finally(() => setTimeout(() => { isDrawing = false; }, SOUND_MS));
+    void view.outline(true).finally(() => setTimeout(() => { isDrawing = false; }, SOUND_MS));
   };
   const refresh = async () => {
     if (isAsking) { asked = true; return; }
     isAsking = true;
     const began = performance.now();
-    if (view.data.result.status === "RUNNING") view.data.turns = await newTurns(of, view.data.turns);
+    if (!EARLY.includes(view.data.result.status)) view.data.turns = await newTurns(of, view.data.turns);
     const list = [...events.values()].sort((one, other) => one.sample - other.sample || one.seq - other.seq);
     view.data.timeline = { events: list };
     if (hasNews) {
@@ -149,11 +154,13 @@ async function watch(id, view, page) {
       view.data.mails = (await maybe(of + "/mails").catch(() => null)) || view.data.mails;
     }
     if (!stop.signal.aborted && !isOver(view.data.result.status)) {
+      const drawn = performance.now();
       // What is being clicked is not taken away.
       if (isPressed()) asked = true; else view.show(true);
+      rest = Math.min(LONG_PAUSE_MS, Math.max(PAUSE_MS, REST * (performance.now() - drawn)));
       draw();
     }
-    await new Promise((done) => setTimeout(done, Math.max(0, PAUSE_MS - (performance.now() - began))));
+    await new Promise((done) => setTimeout(done, Math.max(0, rest - (performance.now() - began))));
     isAsking = false;
     if (asked) { asked = false; void refresh(); }
   };
@@ -168,10 +175,11 @@ async function watch(id, view, page) {
   page.after(() => clearInterval(look));
   const take = (/** @type {string} */ name, /** @type {any} */ entry) => {
     if (name === "status") {
-      view.data.result = { ...view.data.result, status: entry.status };
+      // A new connection tells the states from the first one on; the record tells a new attempt.
+      if (ORDER.indexOf(entry.status) >= ORDER.indexOf(view.data.result.status)) view.data.result = { ...view.data.result, status: entry.status };
       void again();
     } else if (entry.seq !== undefined) {
-      if (entry.event === "call.dialing") events.clear();
+      if (entry.event === "call.dialing") { events.clear(); view.lanes.whole = null; }
       // Messages and keys that the signalling shows.
       if (/^(call\.|session\.|dtmf_|hold|unhold|transfer)/.test(entry.event)) hasNews = true;
       if (/^(message\.|email_)/.test(entry.event)) hasMail = true;
@@ -262,7 +270,7 @@ function downloads(id, { result, mails, timeline, transcript, ladder }) {
   const where = (is, ...files) => (is ? files : []);
   const hasPackets = ladder && ladder.entries.some((/** @type {any} */ entry) => String(entry.protocol).startsWith("SIP"));
   return [["One HTML file", of + "/page", call + ".html"],
-    ...where(result.audio_url, ["WAV", of + "/recording", call + ".wav"], ["FLAC", of + "/recording?format=flac", call + ".flac"], ["Opus", of + "/recording?format=opus", call + ".opus"]),
+    ...where(result.audio_url, ["WAV", of + "/recording?from_ms=0", call + ".wav"], ["FLAC", of + "/recording?format=flac", call + ".flac"], ["Opus", of + "/recording?format=opus", call + ".opus"]),
     ...where(mails, ["Mails (JSON)", of + "/mails", call + "-mails.json"]), ...where(timeline, ["Timeline (JSON)", of + "/timeline", call + "-timeline.json"]),
     ...where(transcript, ["Transcript (JSON)", of + "/transcript", call + "-transcript.json"], ["Transcript (text)", of + "/transcript?format=text", call + ".txt"], ["Transcript (WebVTT)", of + "/transcript?format=vtt", call + ".vtt"]),
     ...where(hasPackets, ["Packets (pcapng)", of + "/capture", call + ".pcapng"]), ["Evidence (tar)", of + "/evidence", call + "-evidence.tar"]];

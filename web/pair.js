@@ -1,6 +1,7 @@
 import { el, words, clock, ms, table, section } from "./dom.js";
-import { ask, get, maybe, outline } from "./api.js";
+import { get, maybe, outline, recording } from "./api.js";
 import { Lanes } from "./lanes.js";
+import { Player } from "./player.js";
 import { chip, wordOf } from "./told.js";
 
 /**
@@ -11,7 +12,7 @@ import { chip, wordOf } from "./told.js";
 async function side(id, label) {
   const of = "/v1/simulation-result/" + id;
   const { simulation_result: result } = await get("/v1/retrieve-simulation-result/" + id);
-  const [turns, human] = await Promise.all([maybe(of + "/turns?words=false").catch(() => null), result.digital_human_id ? maybe("/v1/digital-human/" + result.digital_human_id).catch(() => null) : null]);
+  const [turns, human] = await Promise.all([maybe(of + "/turns?words=false"), result.digital_human_id ? maybe("/v1/digital-human/" + result.digital_human_id).catch(() => null) : null]);
   const record = human && (human.digital_human || human);
   return { id, label, result, turns: (turns && turns.turns) || [], caller: record ? record.name : null };
 }
@@ -29,19 +30,17 @@ export async function pairPage(page) {
   const longest = Math.max(1000, ...sides.map((one) => one.result.duration_ms || 0));
   let at = 0;
   let heard = 1;
-  const audio = /** @type {HTMLAudioElement} */ (el("audio", {}));
-  /** @type {string[]} */
-  const urls = ["", ""];
-  const time = el("span", { class: "time", role: "timer", "aria-label": "Position" }, clock(0));
-  const note = el("span", { class: "note", role: "status" });
+  let isSeeking = false;
   const place = (/** @type {number} */ to) => {
     at = Math.max(0, Math.min(longest, to));
     lanes.forEach((one) => one.setPosition(at));
-    time.textContent = clock(at);
   };
   const seek = (/** @type {number} */ to) => {
     place(to);
-    if (audio.src) audio.currentTime = at / 1000;
+    // The call that is heard may end before this place.
+    isSeeking = true;
+    players[heard].seek(at);
+    isSeeking = false;
   };
   const lanes = sides.map((one) => {
     const made = new Lanes({ ask: (zoom, from, to) => outline(one.id, zoom, from, to), onSeek: seek });
@@ -49,34 +48,27 @@ export async function pairPage(page) {
     made.setDuration(longest);
     return made;
   });
-  const load = async () => {
-    const id = sides[heard].id;
-    if (!urls[heard]) urls[heard] = URL.createObjectURL(await (await ask("GET", "/v1/simulation-result/" + id + "/recording?format=opus&channel=both")).blob());
-    if (audio.src !== urls[heard]) audio.src = urls[heard];
-    audio.currentTime = at / 1000;
-  };
-  const play = el("button", { type: "button", class: "play" }, "Play");
-  const start = async () => {
-    note.textContent = "";
-    try { await load(); await audio.play(); } catch (error) { note.textContent = /** @type {Error} */ (error).message; }
-  };
-  play.onclick = () => { if (audio.paused) void start(); else audio.pause(); };
-  audio.onplay = audio.onpause = () => { play.textContent = audio.paused ? "Play" : "Pause"; };
-  audio.ontimeupdate = () => { if (!audio.paused) place(audio.currentTime * 1000); };
-  page.after(() => { audio.pause(); urls.forEach((url) => url && URL.revokeObjectURL(url)); });
+  // Each call has a player of its own; one of them is heard.
+  const players = sides.map((one, n) => {
+    const length = one.result.duration_ms || 0;
+    const made = new Player({ audio: recording(one.id, () => length), onTime: (to) => { if (n === heard && !isSeeking) place(to); }, tracks: [] });
+    made.grow(length);
+    page.after(() => { made.close(); lanes[n].close(); });
+    return made;
+  });
+  const shown = () => players.forEach((player, n) => { player.node.hidden = n !== heard; });
   const choice = sides.map((one, n) => el("label", {}, el("input", { type: "radio", name: "heard", checked: n === heard, onchange: () => {
-    const was = !audio.paused;
-    audio.pause();
+    const plays = players[heard].isPlaying();
+    players[heard].pause();
     heard = n;
-    if (was) void start();
+    shown();
+    seek(at);
+    if (plays && at < (sides[n].result.duration_ms || 0)) void players[n].play();
   } }), one.label));
   const head = (/** @type {any} */ one) => el("p", { class: "chips" }, el("b", {}, one.label), " ", el("a", { href: "/results/" + one.id }, "call " + one.id), " ", one.caller ? words(one.caller, 60) : "", " ", chip(wordOf(one.result)), " ",
     words(one.result.verdict && one.result.verdict.reason || "", 160));
-  page.key = (event) => {
-    if (event.key === " ") { play.click(); return true; }
-    if (event.key === "ArrowLeft" || event.key === "ArrowRight") { seek(at + (event.key === "ArrowLeft" ? -1000 : 1000)); return true; }
-    return false;
-  };
+  shown();
+  page.key = (event) => players[heard].key(event);
   const agent = sides.map((one) => one.turns.filter((/** @type {any} */ turn) => turn.speaker === "AGENT"));
   const rows = Array.from({ length: Math.max(agent[0].length, agent[1].length) }, (_, n) => {
     const cells = agent.flatMap((list) => {
@@ -87,7 +79,7 @@ export async function pairPage(page) {
     return [n + 1, ...cells];
   });
   page.show(el("h1", {}, "Two calls on one clock"), head(sides[0]), lanes[0].node, head(sides[1]), lanes[1].node,
-    el("div", { class: "player" }, play, time, el("fieldset", { class: "solo" }, el("legend", { class: "hidden" }, "Heard"), choice), note, el("small", { class: "keys" }, "Keys: space plays, arrows 1 s"), audio),
+    el("fieldset", { class: "solo" }, el("legend", {}, "Heard"), choice), ...players.map((player) => player.node),
     section("Answers of the agent", rows.length ? table("Answers of the agent in both calls", ["", "Earlier", "Latency", "Words", "Later", "Latency", "Words"], rows) : el("p", { class: "empty" }, "There is no answer to compare.")));
   sides.forEach((one, n) => { void outline(one.id, longest > 600000 ? 0 : 1, 0, null).then((whole) => lanes[n].setWhole(whole)).catch(() => {}); });
 }

@@ -19,7 +19,7 @@ const TAIL_MS = 500;
 /** The one player of a call. Sound is fetched when it is first heard; of a long recording only the part that is heard. */
 export class Player {
   /**
-   * @param {{ audio: (from: number, to: number) => Promise<{ blob: Blob, from: number, to: number | null } | null>, onTime: (ms: number) => void, tracks?: string[] }} hooks
+   * @param {{ audio: (from: number, to: number) => Promise<{ blob: Blob, from: number, to: number | null } | null>, onTime: (ms: number) => void, tracks?: string[], keys?: string }} hooks
    */
   constructor(hooks) {
     this.hooks = hooks;
@@ -43,14 +43,15 @@ export class Player {
       el("input", { type: "radio", name: "track", value: track, checked: track === "both", onchange: () => this.choose(track) }), name));
     this.speed = el("select", { "aria-label": "Speed", onchange: () => { this.audio.playbackRate = Number(this.speed.value); } },
       SPEEDS.map((speed) => el("option", { value: String(speed) }, speed + "\u00d7")));
-    this.node = el("div", { class: "player", id: "player" }, this.button, this.time,
-      el("fieldset", { class: "solo" }, el("legend", { class: "hidden" }, "Heard"), solos), this.speed, this.note, this.told, el("small", { class: "keys" }, "Keys: space plays, arrows 1 s, J and L 10 s, K pauses, N and P other calls"), this.audio);
+    this.node = el("div", { class: "player" }, this.button, this.time,
+      solos.length ? el("fieldset", { class: "solo" }, el("legend", { class: "hidden" }, "Heard"), solos) : null, this.speed, this.note, this.told, el("small", { class: "keys" }, "Keys: space plays, arrows 1 s, J and L 10 s, K pauses" + (hooks.keys || "")), this.audio);
     this.audio.addEventListener("play", () => this.shown());
     this.audio.addEventListener("pause", () => this.shown());
     this.audio.addEventListener("ended", () => void this.goOn());
     this.audio.addEventListener("timeupdate", () => this.passed());
     // While it plays the position follows each frame; the element's own events are 250 ms apart.
     const follow = () => {
+      if (this.isClosed) return;
       if (!this.node.isConnected && this.wasShown) return this.close();
       this.wasShown = this.wasShown || this.node.isConnected;
       this.passed();
@@ -162,6 +163,7 @@ export class Player {
   }
 
   close() {
+    this.isClosed = true;
     this.audio.pause();
     this.forget();
     if (this.context) void this.context.close();
@@ -176,12 +178,15 @@ export class Player {
   /** Pauses; a stretch that was played or repeated is over. */
   pause() {
     this.stop = null;
+    // What is being loaded is not played any more.
+    this.wanted = {};
     this.audio.pause();
   }
 
   async play() {
     const from = this.duration && this.position >= this.duration - 20 ? 0 : this.position;
-    if (!(await this.load(from)) || !this.part) return false;
+    const wanted = this.wanted = {};
+    if (!(await this.load(from)) || !this.part || this.wanted !== wanted) return false;
     const at = (from - this.part.from) / 1000;
     if (Math.abs(this.audio.currentTime - at) > 0.001) this.audio.currentTime = Math.max(0, at);
     if (this.context) await this.context.resume();

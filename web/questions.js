@@ -1,6 +1,7 @@
 import { el, words, clock, span, section, facts } from "./dom.js";
 import { chip, wordOf } from "./told.js";
-import { ask, maybe } from "./api.js";
+import { ask, maybe, recording } from "./api.js";
+import { Player } from "./player.js";
 
 /** The three questions: key, words, judged member, and how the other members of it are named. */
 export const QUESTIONS = [["1", "Was the goal reached?", "goal_success", "goal"], ["2", "Did the agent make something up?", "hallucination", "hallucination"], ["3", "Did the agent repeat itself?", "redundancy", "redundancy"]];
@@ -23,29 +24,28 @@ function told(value) {
  */
 export async function questions(result, next, page) {
   const of = "/v1/simulation-result/" + result.id;
-  const [transcript, turns] = await Promise.all([maybe(of + "/transcript?words=false").catch(() => null), maybe(of + "/turns?words=false").catch(() => null)]);
+  const [transcript, turns] = await Promise.all([maybe(of + "/transcript?words=false"), maybe(of + "/turns?words=false")]);
   const evaluation = result.evaluations[0];
-  const audio = /** @type {HTMLAudioElement} */ (el("audio", { controls: true }));
-  let url = "";
-  const sound = async () => {
-    if (!url) {
-      url = URL.createObjectURL(await (await ask("GET", of + "/recording?format=opus&channel=both")).blob());
-      audio.src = url;
-    }
-  };
-  page.after(() => { audio.pause(); if (url) URL.revokeObjectURL(url); });
-  const playAt = async (/** @type {number} */ ms) => {
-    try { await sound(); audio.currentTime = Math.max(0, ms / 1000 - 1); await audio.play(); } catch (error) { page.notice(/** @type {Error} */ (error).message); }
-  };
+  const length = result.duration_ms || 0;
+  const player = new Player({ audio: recording(result.id, () => length), onTime: () => {} });
+  player.grow(length);
+  page.after(() => player.close());
+  const playAt = (/** @type {number} */ ms) => { player.seek(ms - 1000); void player.play(); };
   const entries = (transcript && transcript.entries) || [];
   const slow = ((turns && turns.turns) || []).filter((/** @type {any} */ turn) => turn.speaker === "AGENT" && turn.latency_ms).sort((/** @type {any} */ a, /** @type {any} */ b) => b.latency_ms - a.latency_ms).slice(0, 3);
   const moments = [...(result.expectations || []).filter((/** @type {any} */ one) => one.status === "failed" && one.at_ms !== null).map((/** @type {any} */ one) => [one.at_ms, "a failed expectation"]), ...(result.verdict && result.verdict.at_ms !== null ? [[result.verdict.at_ms, "where the verdict was decided"]] : []),
     ...slow.map((/** @type {any} */ turn) => [turn.from_sample / 16, "an answer after " + Math.round(turn.latency_ms) + " ms"])].slice(0, MOMENTS);
   const kept = "ringer-review-" + result.id;
-  const saved = JSON.parse(sessionStorage.getItem(kept) || "{}");
+  const draft = JSON.parse(sessionStorage.getItem(kept) || "{}");
+  const seen = evaluation.last_edited_at || "";
+  // A draft from before somebody else's review is offered, and does not hide it.
+  const isOld = draft.seen !== undefined && draft.seen !== seen;
+  const saved = isOld ? {} : draft;
   /** @type {Record<string, any>} */
   const controls = {};
-  const remember = () => sessionStorage.setItem(kept, JSON.stringify(Object.fromEntries(Object.entries(controls).map(([name, control]) => [name, control.value]))));
+  const remember = () => sessionStorage.setItem(kept, JSON.stringify({ ...Object.fromEntries(Object.entries(controls).map(([name, control]) => [name, control.value])), seen }));
+  const takeDraft = () => { Object.entries(controls).forEach(([name, control]) => { control.value = draft[name] ?? control.value; }); remember(); offer.remove(); };
+  const offer = el("p", { class: "warn" }, "Somebody has reviewed this call since you began. ", el("button", { type: "button", onclick: () => takeDraft() }, "Take what I had written"));
   const keep = (/** @type {string} */ name, /** @type {any} */ control, /** @type {any} */ now) => {
     control.value = saved[name] ?? now ?? "";
     control.oninput = control.onchange = remember;
@@ -77,7 +77,14 @@ export async function questions(result, next, page) {
       body[name] = control.value === "" ? null : name.endsWith("_reasoning") ? control.value : control.value === "true";
     }
     const own = Object.entries(controls).filter(([name]) => name.startsWith("metric "));
-    if (own.length) body.metrics = own.map(([name, control]) => ({ metric_id: name.slice(7), human_response_value: control.value || null }));
+    // What was written about a metric elsewhere stays.
+    const written = (/** @type {string} */ id) => (evaluation.custom_metrics || []).find((/** @type {any} */ metric) => metric.metric_id === id) || {};
+    if (own.length) {
+      body.metrics = own.map(([name, control]) => {
+        const { human_reasoning, override_reason_code, override_notes } = written(name.slice(7));
+        return { metric_id: name.slice(7), human_response_value: control.value || null, human_reasoning, override_reason_code, override_notes };
+      });
+    }
     try {
       await ask("PUT", of + "/review", { body, headers: evaluation.last_edited_at ? { "If-Match": '"' + evaluation.last_edited_at + '"' } : {} });
       sessionStorage.removeItem(kept);
@@ -85,12 +92,12 @@ export async function questions(result, next, page) {
       await next();
     } catch (error) {
       const { status, message } = /** @type {any} */ (error);
-      page.notice(status === 412 ? "Somebody else has changed the review meanwhile. What you wrote is still here: reload to see theirs." : message);
+      page.notice(status === 412 ? "Somebody else has changed the review meanwhile. Reload to see theirs: what you wrote is offered then." : message);
       send.disabled = false;
     }
   };
-  const keys = el("div", { class: "keys-help", hidden: true }, facts(["1 2 3", "answers the question: as judged, yes, no"], ["4 to 9", "plays the moment with that number"], ["Ctrl+Enter", "saves and goes on"], ["space", "plays and pauses"], ["?", "shows and hides these keys"]));
-  const form = el("form", { class: "review-one needs-write" }, el("div", { class: "field" }, el("label", { for: "f-reviewer" }, "Reviewer"), reviewer), rows, metrics, el("p", {}, send, " ", el("button", { type: "button", onclick: () => { keys.hidden = !keys.hidden; } }, "Keys (?)")), keys);
+  const keys = el("div", { class: "keys-help", hidden: true }, facts(["1 2 3", "answers the question: as judged, yes, no"], ["4 to 9", "plays the moment with that number"], ["Ctrl+Enter", "saves and goes on"], ["space", "plays and pauses; arrows 1 s, J and L 10 s"], ["?", "shows and hides these keys"]));
+  const form = el("form", { class: "review-one needs-write" }, el("div", { class: "field" }, el("label", { for: "f-reviewer" }, "Reviewer"), reviewer), isOld ? offer : "", rows, metrics, el("p", {}, send, " ", el("button", { type: "button", onclick: () => { keys.hidden = !keys.hidden; } }, "Keys (?)")), keys);
   form.onsubmit = (/** @type {Event} */ event) => { event.preventDefault(); void save(); };
   const ctrl = (/** @type {KeyboardEvent} */ event) => { if (event.ctrlKey && event.key === "Enter" && form.isConnected) { event.preventDefault(); void save(); } };
   document.addEventListener("keydown", ctrl);
@@ -104,14 +111,13 @@ export async function questions(result, next, page) {
       return true;
     }
     const moment = moments[Number(event.key) - 4];
-    if (/^[4-9]$/.test(event.key) && moment) { void playAt(moment[0]); return true; }
+    if (/^[4-9]$/.test(event.key) && moment) { playAt(moment[0]); return true; }
     if (event.key === "?") { keys.hidden = !keys.hidden; return true; }
-    if (event.key === " ") { if (audio.paused) void sound().then(() => audio.play()).catch((error) => page.notice(error.message)); else audio.pause(); return true; }
-    return false;
+    return player.key(event);
   };
-  const said = el("ol", { class: "transcript", role: "list" }, entries.map((/** @type {any} */ entry) => el("li", { class: entry.speaker === "AGENT" ? "agent" : "dh" }, el("button", { type: "button", class: "at", onclick: () => void playAt(entry.start_offset_ms + 1000) }, clock(entry.start_offset_ms)),
+  const said = el("ol", { class: "transcript", role: "list" }, entries.map((/** @type {any} */ entry) => el("li", { class: entry.speaker === "AGENT" ? "agent" : "dh" }, el("button", { type: "button", class: "at", onclick: () => playAt(entry.start_offset_ms + 1000) }, clock(entry.start_offset_ms)),
     el("span", { class: "who" }, entry.speaker === "AGENT" ? "Agent" : "Digital Human"), words(entry.utterance || "(words not understood)"))));
   return el("div", {}, el("p", { class: "chips" }, el("a", { href: "/results/" + result.id }, "Call " + result.id), chip(wordOf(result)), span(result.duration_ms), words(evaluation.call_summary || (result.verdict && result.verdict.reason) || "", 300)),
-    el("div", { class: "columns" }, el("div", {}, section("What was said", audio, entries.length ? said : el("p", { class: "empty" }, "Nothing was said.")),
-      moments.length ? section("Moments to check", el("ol", { class: "moments", start: 4 }, moments.map(([ms, text]) => el("li", {}, el("button", { type: "button", onclick: () => void playAt(ms) }, clock(ms) + " " + text))))) : ""), section("Questions", form)));
+    el("div", { class: "columns" }, el("div", {}, section("What was said", player.node, entries.length ? said : el("p", { class: "empty" }, "Nothing was said.")),
+      moments.length ? section("Moments to check", el("ol", { class: "moments", start: 4 }, moments.map(([ms, text]) => el("li", {}, el("button", { type: "button", onclick: () => playAt(ms) }, clock(ms) + " " + text))))) : ""), section("Questions", form)));
 }

@@ -33,7 +33,7 @@ export async function reviewPage(page) {
   const results = whole.simulation_results.filter((/** @type {any} */ one) => (one.evaluations || []).length);
   if (!results.length) return page.show(el("h1", {}, "Review of run " + run), el("p", { class: "empty" }, "No call of this run was evaluated."));
   const wanted = Number(query.get("call"));
-  const isOpen = (/** @type {any} */ one) => !one.evaluations[0].human_edited;
+  const isOpen = (/** @type {any} */ one) => !one.evaluations[0].reviewer;
   let at = Math.max(0, wanted ? results.findIndex((/** @type {any} */ one) => one.id === wanted) : results.findIndex(isOpen));
   const place = el("div");
   const head = el("div");

@@ -103,5 +103,5 @@ export function reviewList(reviews, result) {
   const names = new Map((result.evaluations[0].custom_metrics || []).map((/** @type {any} */ metric) => [metric.metric_id, metric.name]));
   const change = (/** @type {any} */ one) => el("li", {}, words((one.metric_id ? (names.get(one.metric_id) || one.metric_id) + ": " : "") + one.field.replace(/_/g, " ") + ": " +
     JSON.stringify(one.from) + " \u2192 " + JSON.stringify(one.to)));
-  return el("ol", { class: "audit" }, list.map((/** @type {any} */ review) => el("li", {}, el("b", {}, words(review.reviewer, 80)), " ", when(review.at), el("ul", {}, review.changes.map(change)))));
+  return el("ol", { class: "audit" }, list.map((/** @type {any} */ review) => el("li", {}, el("b", {}, words(review.reviewer, 80)), " ", when(review.at), review.changes.length ? el("ul", {}, review.changes.map(change)) : ": as judged")));
 }

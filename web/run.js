@@ -35,6 +35,7 @@ export async function runPage(id, page) {
   // A call's page does without them.
   const { Strips } = await import("./strips.js");
   const strips = new Strips(stop.signal);
+  const forms = { name: naming(id, page, (named) => { run = named; draw(); }), tag: tagging(async () => (await get("/v1/retrieve-simulation-results/" + id)).simulation_results.map((/** @type {any} */ one) => one.id), page) };
   const glance = section("Calls at a glance", el("p", { class: "note" }, "Those that go on, then those that did not pass, then the slowest. Keys: N next, P previous."), strips.node);
   page.key = (event) => step(event, strips.node);
   parts.list.append(section("Results", shown, rows.node, empty));
@@ -45,7 +46,7 @@ export async function runPage(id, page) {
     // What is being clicked is not taken away.
     if (isPressed()) { drawing = window.setTimeout(draw, DRAW_MS); return; }
     const list = [...results.values()].sort((one, other) => one.id - other.id);
-    once(parts.head, [run, failedIn(list)], () => head(run, failedIn(list), page));
+    once(parts.head, [run, failedIn(list)], () => head(run, failedIn(list), page, forms));
     strips.show(list);
     once(parts.counts, [countsIn(list), word, reasons(list)], () => counters(list, word, (chosen) => { word = chosen; draw(); }));
     once(parts.dots, [run.p50_agent_latency, run.p95_agent_latency, list.map((one) => [one.id, one.latency])], () => section("Latency of the agent", latencies(list, run, (from, to) => { range = [from, to]; draw(); parts.list.scrollIntoView({ block: "start" }); })));
@@ -59,6 +60,7 @@ export async function runPage(id, page) {
   };
   page.show(parts.head, parts.counts, glance, parts.list, parts.dots, parts.callers);
   const take = (/** @type {string} */ event, /** @type {any} */ data) => {
+    if (event === "run" && !run) forms.name.text.value = data.name || "";
     if (event === "run") run = data;
     if (event === "result") results.set(data.id, data);
     if (event === "run" && !drawing) drawing = window.setTimeout(draw, results.size && parts.head.childElementCount ? DRAW_MS : 0);
@@ -109,24 +111,39 @@ function tagging(ids, page) {
 }
 
 /**
+ * Gives a run its name. The form stays while the run is drawn anew.
+ * @param {string} id
+ * @param {import("./app.js").Page} page
+ * @param {(run: any) => void} done
+ */
+function naming(id, page, done) {
+  const text = /** @type {HTMLInputElement} */ (el("input", { "aria-label": "Name of the run", maxLength: 200, placeholder: "name" }));
+  const node = el("form", { class: "inline needs-write", onsubmit: (/** @type {Event} */ event) => {
+    event.preventDefault();
+    ask("PATCH", "/v1/simulation-run/" + id, { body: { name: text.value } }).then((answer) => answer.json()).then(done).catch(page.refused);
+  } }, text, " ", el("button", { type: "submit" }, "Name"));
+  return { node, text };
+}
+
+/**
  * @param {any} run
  * @param {number[]} failed callers that are called again
  * @param {import("./app.js").Page} page
+ * @param {{ name: { node: HTMLElement }, tag: HTMLElement }} forms
  */
-function head(run, failed, page) {
+function head(run, failed, page, forms) {
   const refuse = (/** @type {Error} */ error) => page.refused(error);
   const button = (/** @type {string} */ text, /** @type {() => Promise<any>} */ act, more = "") => el("button", { type: "button", class: more, onclick: () => act().catch(refuse) }, text);
   const again = () => post("/v1/queue-simulation-run", { simulation_id: String(run.simulation_id), seed: run.seed }).then((made) => page.go("/runs/" + made.simulation_run_id));
   const failedAgain = () => post("/v1/queue-simulation-run", { simulation_id: String(run.simulation_id), seed: run.seed, digital_human_ids: failed }).then((made) => page.go("/runs/" + made.simulation_run_id));
   const cancel = () => ask("POST", "/v1/simulation-run/" + run.id + "/cancel?hangup=true");
-  const ids = async () => (await get("/v1/retrieve-simulation-results/" + run.id)).simulation_results.map((/** @type {any} */ one) => one.id);
   const keep = (/** @type {string} */ format, /** @type {string} */ end) => button(format === "junit" ? "JUnit" : format.toUpperCase(), () => save("/v1/simulation-run/" + run.id + "/export?format=" + format, "run-" + run.id + end));
-  return el("div", {}, el("h1", {}, "Run " + run.id), el("p", { class: "chips" }, chip(runWord(run)),
+  return el("div", {}, el("h1", {}, "Run " + run.id, run.name ? words(": " + run.name, 120) : ""), el("p", { class: "chips" }, chip(runWord(run)),
     " ", el("a", { href: "/agents/" + run.agent_id }, words(run.agent_name ?? "agent " + run.agent_id, 80)), " ", el("a", { href: "/simulations/" + run.simulation_id }, words(run.simulation_name ?? "simulation " + run.simulation_id, 80))),
   facts(["Completed", run.tests_completed + " of " + run.total_tests], ["Latency, median", asMs(run.p50_agent_latency)], ["Latency, 95th percentile", asMs(run.p95_agent_latency)],
     ["Started", when(run.started_at)], ["Took", span(run.duration_ms)], ["By", run.created_by && words(run.created_by, 60)], ["Seed", run.seed], ["Tags", (run.tags || []).length ? words(run.tags.join(", ")) : null], ["Summary", run.summary && words(run.summary)]),
   el("p", { class: "downloads" }, button("Run again with this seed", again, "needs-write"), failed.length ? button("Call the " + failed.length + " failed again", failedAgain, "needs-write") : null, run.status === "RUNNING" ? button("Hang up all", cancel, "needs-write danger") : null,
-    tagging(ids, page), run.status === "RUNNING" ? null : el("span", { class: "needs-write" }, sure("Delete the run", () => ask("DELETE", "/v1/simulation-run/" + run.id).then(() => page.go("/")), page)),
+    forms.name.node, forms.tag, run.status === "RUNNING" ? null : el("span", { class: "needs-write" }, sure("Delete the run", () => ask("DELETE", "/v1/simulation-run/" + run.id).then(() => page.go("/")), page)),
     " Export: ", keep("csv", ".csv"), keep("json", ".json"), keep("junit", ".xml"), button("One HTML file", () => save("/v1/simulation-run/" + run.id + "/page", "run-" + run.id + ".html"))));
 }
 

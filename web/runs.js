@@ -7,6 +7,8 @@ import { chip, countsOf, runWord, tally } from "./told.js";
 /** Time between two looks at a list in which something goes on, and at one that rests, in milliseconds. */
 const LOOK_MS = 2000;
 const REST_MS = 6000;
+/** Runs behind the first page that are asked for at one look. */
+const MOST_RENEWED = 5;
 const FIELDS = ["agent_id", "simulation_id", "status", "outcome", "q", "tag", "since"];
 
 /**
@@ -61,12 +63,29 @@ export async function runsPage(page) {
     if (fresh && !page.isGone()) {
       page.connected(true);
       const ids = new Set(fresh.simulation_runs.map((/** @type {any} */ run) => run.id));
-      runs = fresh.simulation_runs.concat(runs.filter((/** @type {any} */ run) => !ids.has(run.id)));
+      // What a whole page leaves out is like this no more, or was deleted.
+      const last = isMoving ? (fresh.next_cursor === null ? 0 : Math.min(...ids)) : Infinity;
+      runs = fresh.simulation_runs.concat(await renewed(path, runs.filter((/** @type {any} */ run) => !ids.has(run.id) && run.id < last)));
       if (!isPressed()) fill();
     }
     setTimeout(look, runs.some((/** @type {any} */ run) => run.status !== "COMPLETED") ? LOOK_MS : REST_MS);
   };
   setTimeout(look, LOOK_MS);
+}
+
+/**
+ * Runs behind the first page; those that go on are asked for again, and left out where they are like this no more.
+ * @param {string} path of the list
+ * @param {any[]} runs
+ */
+async function renewed(path, runs) {
+  const some = runs.filter((run) => run.status !== "COMPLETED").slice(0, MOST_RENEWED);
+  const fresh = new Map();
+  for (const run of some) {
+    const found = await get(path + "&limit=1&cursor=" + (run.id + 1)).catch(() => null);
+    if (found) fresh.set(run.id, found.simulation_runs.find((/** @type {any} */ one) => one.id === run.id));
+  }
+  return runs.map((run) => (fresh.has(run.id) ? fresh.get(run.id) : run)).filter(Boolean);
 }
 
 /** @param {any} answer */
@@ -81,7 +100,7 @@ function runRows(...before) {
 
 /** @param {any} run */
 function runCells(run) {
-  return [el("a", { href: "/runs/" + run.id }, String(run.id)), words(run.agent_name ?? run.agent_id, 60), words(run.simulation_name ?? run.simulation_id, 60),
+  return [el("span", {}, el("a", { href: "/runs/" + run.id }, String(run.id)), run.name ? words(" " + run.name, 60) : ""), words(run.agent_name ?? run.agent_id, 60), words(run.simulation_name ?? run.simulation_id, 60),
     chip(runWord(run)), tally(countsOf(run)), asMs(run.p50_agent_latency), asMs(run.p95_agent_latency), words((run.tags || []).join(", "), 60), when(run.started_at), span(run.duration_ms), words(run.created_by ?? "", 40)];
 }
 

@@ -13,11 +13,12 @@ const PARTS = /** @type {Record<string, [string, string]>} */ ({
 export async function settingsPage(page) {
   page.title("Settings");
   const refusedToo = (/** @type {any} */ error) => { if (error.status === 403) return null; throw error; };
-  const [health, models, key, keys, hooks, agents] = await Promise.all([get("/health/deps").catch((error) => { if (error.status === 0) throw error; return null; }), maybe("/v1/models").catch(() => []), maybe("/v1/key").catch(() => null),
+  const [health, models, key, engines, keys, hooks, agents] = await Promise.all([get("/health/deps").catch((error) => { if (error.status === 0) throw error; return null; }), maybe("/v1/models").catch(() => []), maybe("/v1/key").catch(() => null), get("/v1/internal/engines").catch(refusedToo),
     get("/v1/api-keys").catch(refusedToo), get("/v1/webhooks").catch(refusedToo), get("/v1/all-agents")]);
   const again = () => settingsPage(page);
   page.show(el("h1", {}, "Settings"), key ? el("p", {}, "This page uses the key ", words(key.name || key.id, 60), ", which may ", key.scope === "admin" ? "do everything" : key.scope === "write" ? "change things, but no keys" : "read", ".") : null,
     section("The engine", health ? engine(health, models || []) : el("p", { class: "empty" }, "The engine does not tell its state.")),
+    section("Engines of the database", engines ? engineList(engines.engines, again, page) : el("p", { class: "empty" }, "Engines are shown to a key of scope admin, where no internal token is set.")),
     section("API keys", keys ? keyList(keys, again, page) : el("p", { class: "empty" }, "Keys are shown to a key of scope admin.")),
     section("Webhooks", hooks ? hookList(hooks.webhooks || [], agents, await schemas(), again, page) : el("p", { class: "empty" }, "Webhooks are shown to a key of scope write.")));
 }
@@ -33,10 +34,25 @@ function engine(health, models) {
   });
   const ear = models.find((one) => one.kind === "audio");
   const trunks = health.trunks || [];
+  const kept = health.retention;
+  const limit = (/** @type {number} */ most, /** @type {string} */ unit) => most ? most + " " + unit : "no limit";
   return el("div", {}, table("Parts of the engine", ["Part", "State", "About", "Line of ringer.toml"], [...rows,
     ["Model that judges sound", chip(ear ? "yes" : "not set"), ear ? words(ear.name + ": " + ear.model, 120) : "", ear ? "" : el("code", {}, "[audio_model] base_url = \"...\", model = \"...\"")],
+    ...(kept ? [["Kept", chip(kept.results_days || kept.recordings_days || kept.disk_quota_mb ? "yes" : "not set"), "results " + limit(kept.results_days, "days") + ", recordings " + limit(kept.recordings_days, "days") + ", " + limit(kept.disk_quota_mb, "MB"),
+      el("code", {}, "[retention] results_days = 90, recordings_days = 30, disk_quota_mb = 50000")]] : []),
     ["Trunks of telephone lines", chip(trunks.length ? "yes" : "not set"), "", trunks.length ? "" : el("code", {}, "[sip.trunks.NAME] host = \"...\", numbers = [\"+1...\"], allowed_prefixes = [\"+1\"]")]]),
   trunks.length ? table("Trunks", ["Trunk", "Registration", "Keep-alive"], trunks.map((/** @type {any} */ one) => [one.name, one.registration ? one.registration.state + (one.registration.error ? ": " + one.registration.error : "") : "none needed", one.keepalive ? one.keepalive.state : "off"])) : "");
+}
+
+/**
+ * @param {any[]} engines
+ * @param {() => Promise<void>} done
+ * @param {import("./app.js").Page} page
+ */
+function engineList(engines, done, page) {
+  const drain = (/** @type {any} */ one, /** @type {boolean} */ draining) => post("/v1/internal/drain-engine", { name: one.id, draining }).then(done);
+  return table("Engines", ["Engine", "State", "Calls", "Version", "Address", "Since", ""], engines.map((one) => [el("span", {}, words(one.name, 60), one.answers ? " (this one)" : ""), chip(one.state), one.calls + " of " + one.capacity, one.version, words(one.address || "", 60), when(one.started_at),
+    one.state === "up" ? sure("Drain", () => drain(one, true), page) : one.state === "draining" ? el("button", { type: "button", onclick: () => drain(one, false).catch(page.refused) }, "Take calls again") : ""]));
 }
 
 /**

@@ -23,6 +23,7 @@ export function runWord(run) {
   if (run.status !== "COMPLETED") return "running";
   const counts = countsOf(run);
   if (run.outcome === "passed" && counts["not judged"]) return "warning";
+  if (run.outcome === "failed" && !counts.failed && counts.unreachable) return "unreachable";
   if (run.outcome) return run.outcome;
   return counts["not judged"] ? "not judged" : counts.cancelled ? "cancelled" : "completed";
 }
@@ -67,8 +68,8 @@ export function groupOf(result) {
 export function chip(word, more = "") {
   const text = String(word ?? "").replace(/_/g, " ").toLowerCase();
   const good = ["passed", "pass", "yes", "true", "up", "on"].includes(text);
-  const bad = ["failed", "unreachable", "fail", "false", "no", "down", "incompleted"].includes(text);
-  const odd = ["warning", "not judged"].includes(text);
+  const bad = ["failed", "unreachable", "fail", "false", "no", "down", "lost", "incompleted"].includes(text);
+  const odd = ["warning", "not judged", "draining"].includes(text);
   return el("span", { class: "chip " + (good ? "good" : bad ? "bad" : odd ? "odd" : "plain") }, more + (text || "\u2013"));
 }
 

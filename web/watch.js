@@ -20,21 +20,15 @@ function inWords(check) {
 }
 
 /**
- * The verdicts of the last days, a bar each day.
- * @param {any[]} checks
+ * The verdicts of the last days (UTC), a bar each day.
+ * @param {any[]} checked days with a verdict
  */
-function strip(checks) {
-  const days = Array.from({ length: DAYS }, () => ({ up: 0, down: 0 }));
-  const now = Date.now();
-  for (const one of checks) {
-    const back = Math.floor((now - new Date(one.started_at).getTime()) / 86400000);
-    const day = days[DAYS - 1 - back];
-    if (day && one.verdict === "UP") day.up += 1;
-    if (day && one.verdict === "DOWN") day.down += 1;
-  }
+function strip(checked) {
+  const by = new Map(checked.map((one) => [one.day, one]));
+  const days = Array.from({ length: DAYS }, (_, n) => new Date(Date.now() - (DAYS - 1 - n) * 86400000).toISOString().slice(0, 10)).map((day) => by.get(day) || { day, up: 0, down: 0 });
   const down = days.filter((day) => day.down).length;
   const seen = days.filter((day) => day.up || day.down).length;
-  return el("div", { class: "strip", role: "img", "aria-label": "The last " + DAYS + " days: checked on " + seen + ", down on " + down }, days.map((day) => el("span", { class: day.down ? "down" : day.up ? "up" : "none" })));
+  return el("div", { class: "strip", role: "img", "aria-label": "The last " + DAYS + " days: checked on " + seen + ", down on " + down }, days.map((day) => el("span", { class: day.down ? "down" : day.up ? "up" : "none", title: day.day + (day.up + day.down ? ": " + day.up + " up, " + day.down + " down" : ": not checked") })));
 }
 
 /** @param {import("./app.js").Page} page */
@@ -62,7 +56,7 @@ function monitor(one, names, done, page) {
   const now = el("button", { type: "button", onclick: () => post("/v1/queue-simulation-run", { simulation_id: String(one.simulation_id) }).then((run) => page.go("/runs/" + run.simulation_run_id)).catch(page.refused) }, "Try now");
   return el("article", { class: "monitor" }, el("h3", {}, words(names.get(one.agent_id) || "agent " + one.agent_id, 80)), el("p", { class: "chips" }, chip(one.enabled ? one.status : "paused"),
     one.uptime_percentage === null ? "" : one.uptime_percentage.toFixed(2) + " % in 30 days", "every " + one.frequency, one.next_check_at ? "next " + when(one.next_check_at) : ""),
-  strip(one.recent_checks), el("ul", {}, one.checks.map((/** @type {any} */ check) => el("li", {}, inWords(check)))), one.open_incident ? el("p", { class: "warn" }, words("Down since " + when(one.open_incident.opened_at) + ": " + one.open_incident.reason)) : "",
+  strip(one.days), el("ul", {}, one.checks.map((/** @type {any} */ check) => el("li", {}, inWords(check)))), one.open_incident ? el("p", { class: "warn" }, words("Down since " + when(one.open_incident.opened_at) + ": " + one.open_incident.reason)) : "",
   el("p", {}, told ? words("Told: " + told, 200) : "Nobody is told."), el("p", { class: "downloads needs-write" }, now, el("button", { type: "button", onclick: () => change({ enabled: !one.enabled }) }, one.enabled ? "Pause" : "Go on"),
     sure("Delete", () => ask("DELETE", "/v1/uptime/monitors/" + one.id).then(done), page)));
 }

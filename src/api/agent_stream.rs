@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, Request};
-use axum::http::header::{CONTENT_TYPE, UPGRADE};
+use axum::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, UPGRADE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use ringer_base::error::Error;
@@ -36,6 +36,7 @@ pub(super) async fn upgrade(server: Arc<Server>, token: Path<String>, request: R
     };
     let source = request.extensions().get::<CameFrom>().map_or(SocketAddr::from(([0, 0, 0, 0], 0)), |from| from.0);
     let (streams, token, tasks) = (streams.clone(), token.0, server.tasks.clone());
+    let path = PATH.replace("{token}", &token);
     // When the client disconnects, this request ends, but not the result that was claimed for it.
     let taking = to_its_end(async move {
         let taken = streams.take(&token, source).await;
@@ -48,10 +49,14 @@ pub(super) async fn upgrade(server: Arc<Server>, token: Path<String>, request: R
     });
     match taking.await.unwrap_or_else(|why| Err(Error::internal(why).into())) {
         Ok(()) => switching(&accept),
+        Err(NotDone::Reason(StreamRefusal::Elsewhere(address))) => elsewhere(&address, &path),
         Err(NotDone::Reason(refusal)) => {
             let (status, text) = match refusal {
+                StreamRefusal::Draining => return draining(),
                 StreamRefusal::Unknown => (StatusCode::UNAUTHORIZED, "The token is not known or expired"),
-                StreamRefusal::InUse => (StatusCode::CONFLICT, "The call of this token runs"),
+                StreamRefusal::InUse | StreamRefusal::Elsewhere(_) => {
+                    (StatusCode::CONFLICT, "The call of this token runs")
+                }
                 StreamRefusal::Over => (StatusCode::GONE, "The call of this token is over"),
                 StreamRefusal::Busy => (StatusCode::SERVICE_UNAVAILABLE, "No call can be taken at the moment"),
             };
@@ -62,6 +67,22 @@ pub(super) async fn upgrade(server: Arc<Server>, token: Path<String>, request: R
             refusal_of(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
         }
     }
+}
+
+/// Sends an agent to the engine that holds its call (RFC 9110 15.4.8).
+fn elsewhere(address: &str, path: &str) -> Response {
+    let mut response = refusal_of(StatusCode::TEMPORARY_REDIRECT, "The call of this token is at another engine");
+    if let Ok(place) = HeaderValue::try_from(format!("{address}{path}")) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    response
+}
+
+/// Refuses an agent while this engine begins nothing new.
+fn draining() -> Response {
+    let mut response = refusal_of(StatusCode::SERVICE_UNAVAILABLE, "The engine is draining and takes no calls");
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    response
 }
 
 fn refusal_of(status: StatusCode, text: &str) -> Response {

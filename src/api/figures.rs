@@ -31,7 +31,8 @@ async fn metrics(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<Figures> {
     let mut registry = Registry::default();
     let (failures, refusals) = (ctx.service.store().failures(), ctx.service.placements().dial_refusals());
     let engine = engine.as_ref().map(EngineFigures::of);
-    registry.register_collector(Box::new(Snapshot { engine, jobs, failures, refusals }));
+    let is_draining = ctx.service.engines().is_draining();
+    registry.register_collector(Box::new(Snapshot { engine, jobs, failures, refusals, is_draining }));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(Error::internal)?;
     Ok(respond(StatusCode::OK, OPENMETRICS, text).into())
@@ -44,6 +45,7 @@ struct Snapshot {
     jobs: Vec<(String, &'static str, i64)>,
     failures: BTreeMap<String, u64>,
     refusals: Refusals,
+    is_draining: bool,
 }
 
 #[derive(Debug)]
@@ -92,6 +94,8 @@ impl Collector for Snapshot {
         let calls = &engine.calls;
         page.gauge("ringer_calls_live", "Calls that are being made or are up", None, engine.live as f64)?;
         page.gauge("ringer_calls_most", "Calls that fit at once", None, engine.most as f64)?;
+        let draining = f64::from(u8::from(self.is_draining));
+        page.gauge("ringer_engine_draining", "1: the engine begins no conversation any more", None, draining)?;
         page.counter("ringer_calls_placed", "Calls that were dialled, whatever came of it", calls.placed)?;
         page.counter("ringer_calls_answered", "Calls that came in and were answered", calls.answered)?;
         page.counter("ringer_calls_connected", "Calls that came up", calls.connected)?;

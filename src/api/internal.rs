@@ -5,7 +5,7 @@ use ringer_base::error::Result;
 use ringer_model::id::IdString;
 use ringer_model::organization::{LimitsRecord, WorkspaceLimits};
 use ringer_model::run::Accepted;
-use ringer_service::{AutosyncAccepted, AutosyncTarget, RunAccepted, SpendAllowed};
+use ringer_service::{AutosyncAccepted, AutosyncTarget, EngineList, EnginesAsked, RunAccepted, SpendAllowed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -20,6 +20,20 @@ struct AgentPath {
 #[derive(Deserialize, JsonSchema)]
 struct OrganizationPath {
     name: String,
+}
+
+/// Engine that begins no conversation any more.
+#[derive(Deserialize, JsonSchema)]
+struct DrainRequest {
+    /// Name of the engine, or its id.
+    name: String,
+    /// True: the engine begins no conversation any more; false: it does again.
+    #[serde(default = "yes")]
+    draining: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Run that is due by a schedule.
@@ -71,6 +85,15 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about("Set the limits of an organization; those of the settings file win"),
     ];
     endpoints.extend(limits);
+    let engines = [
+        get("/v1/internal/engines", engines).internal().about("List the engines of the database"),
+        post("/v1/internal/drain-engine", drain)
+            .operator()
+            .repeatable()
+            .of("Engine")
+            .about("Have an engine begin no conversation any more, or begin them again"),
+    ];
+    endpoints.extend(engines);
     with_tag("Internal", "Organization", endpoints).collect()
 }
 
@@ -85,6 +108,14 @@ async fn spend_allowed(ctx: Ctx, request: In<AgentPath>) -> Result<SpendAllowed>
 
 async fn autosync(ctx: Ctx, request: In<Nothing, Nothing, RunAutosyncRequest>) -> Result<AutosyncAccepted> {
     ctx.service.runs().run_autosync(&ctx.caller, request.body.targets).await
+}
+
+async fn engines(ctx: Ctx, _: In) -> Result<EngineList> {
+    ctx.service.engines().list().await
+}
+
+async fn drain(ctx: Ctx, request: In<Nothing, Nothing, DrainRequest>) -> Result<EnginesAsked> {
+    ctx.service.engines().set_draining(&request.body.name, request.body.draining).await
 }
 
 async fn limits(ctx: Ctx, request: In<OrganizationPath>) -> Result<LimitsRecord> {

@@ -88,7 +88,7 @@ const OF_A_CALL: usize = 13;
 
 /// Every file but the document, as it is served.
 pub(super) static ASSETS: LazyLock<Vec<Asset<String>>> = LazyLock::new(|| {
-    let style = Asset { path: "/page/page.css", content_type: STYLE, text: STYLES.to_owned() };
+    let style = Asset { path: "/page/page.css", content_type: STYLE, text: lean_style(STYLES) };
     let scripts =
         SCRIPTS.iter().map(|Asset { path, content_type, text }| Asset { path, content_type, text: lean(text) });
     std::iter::once(style).chain(scripts).collect()
@@ -105,6 +105,22 @@ fn lean(module: &str) -> String {
     code.push_str(rest);
     let lines = code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("// "));
     lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Returns a style sheet without comments, and without the spaces that only its readers need.
+fn lean_style(sheet: &str) -> String {
+    let (mut code, mut rest) = (String::with_capacity(sheet.len()), sheet);
+    while let Some((before, comment)) = rest.split_once("/*") {
+        code.push_str(before);
+        rest = comment.split_once("*/").map_or("", |(_, behind)| behind);
+    }
+    code.push_str(rest);
+    let lines = code.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut code: String = lines.flat_map(|line| [line, "\n"]).collect();
+    for (written, served) in [("; ", ";"), ("{ ", "{"), (" }", "}"), (": ", ":"), (" {", "{"), (";}", "}")] {
+        code = code.replace(written, served);
+    }
+    code
 }
 
 /// Returns the page of one call: style, script, data and recording in one document, which may load nothing.

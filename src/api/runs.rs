@@ -1,16 +1,16 @@
 //! Routes of runs.
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use ringer_base::error::{Error, Result};
 use ringer_model::format::ExportFormat;
-use ringer_model::run::{QueueAnswer, QueueRequest, RunItem};
+use ringer_model::run::{QueueAnswer, QueueRequest, RunItem, RunPatch};
 use ringer_model::schema::one_of;
 use ringer_model::text::{SmsQueueSpec, TextQueueSpec};
-use ringer_service::{RunCancelled, RunComparison, RunDeleted, RunResults, SmsQueued};
+use ringer_service::{ListedRun, RunCancelled, RunComparison, RunDeleted, RunResults, SmsQueued};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
+use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, with_tag};
 use crate::page::send_file;
 use crate::page_file::run_page;
 use crate::response::{CSV, JSON, Page, Table, XML, respond};
@@ -85,6 +85,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/simulation-run/{id}/export", export).about("Export a run with its results as CSV, JSON or JUnit XML"),
         post("/v1/simulation-run/{id}/cancel", cancel)
             .about("Cancel results that have not begun, or end all results of a run"),
+        endpoint(Method::PATCH, "/v1/simulation-run/{id}", rename).about("Give a run a name"),
         delete("/v1/simulation-run/{id}", remove).about("Delete a run with its results"),
     ];
     with_tag("Runs", "Simulation run", endpoints).collect()
@@ -134,6 +135,10 @@ async fn export(ctx: Ctx, request: In<IdPath, ExportQuery>) -> Result<Table> {
 
 async fn cancel(ctx: Ctx, request: In<IdPath, CancelQuery>) -> Result<RunCancelled> {
     ctx.service.runs().cancel_run(&ctx.caller, request.path.id, request.query.hangup).await
+}
+
+async fn rename(ctx: Ctx, request: In<IdPath, Nothing, RunPatch>) -> Result<ListedRun> {
+    ctx.service.runs().name_run(&ctx.caller, request.path.id, &request.body).await
 }
 
 async fn remove(ctx: Ctx, request: In<IdPath>) -> Result<RunDeleted> {

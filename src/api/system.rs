@@ -4,7 +4,7 @@ use std::path::Path;
 
 use axum::http::StatusCode;
 use ringer_base::clock;
-use ringer_base::error::Result;
+use ringer_base::error::{Error, Result};
 use ringer_engine::{Engine, LineReport, LineStanding, Standing};
 use ringer_model::time::Timestamp;
 use ringer_service::Service;
@@ -28,6 +28,13 @@ struct Health {
     version: &'static str,
 }
 
+/// Answer of a process that takes conversations.
+#[derive(Serialize, JsonSchema)]
+struct Readiness {
+    /// Always `ready`; a process that is not answers 503.
+    status: &'static str,
+}
+
 /// The answer to a ping.
 #[derive(Serialize, JsonSchema)]
 struct Pong {
@@ -44,6 +51,19 @@ struct DeepHealth {
     deps: Parts,
     /// Trunks that calls come and go by, in the order of their names; told to keys of scope admin alone.
     trunks: Vec<TrunkHealth>,
+    /// Times for which files and rows are kept; told to keys of scope admin alone.
+    retention: Option<Kept>,
+}
+
+/// Settings of `[retention]`; 0: no limit.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct Kept {
+    /// Days that results are kept, with all that belongs to them.
+    results_days: u32,
+    /// Days that recordings are kept.
+    recordings_days: u32,
+    /// Megabytes that recordings may take; the oldest are deleted first.
+    disk_quota_mb: u32,
 }
 
 /// Health of one trunk, as `GET /health/deps` reports it.
@@ -117,6 +137,7 @@ pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     let engine = setup.engine.clone();
     let endpoints = vec![
         get("/health", health).open().about("Check that the process answers"),
+        get("/ready", ready).open().about("Check that the process takes conversations: 503 while it is drained"),
         get("/health/deps", move |ctx, parts| deps(engine.clone(), ctx, parts))
             .open_to_all()
             .about("Get the health of each part that the engine needs"),
@@ -131,6 +152,16 @@ async fn health(_: Ctx, _: In) -> Result<Health> {
     Ok(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
+async fn ready(ctx: Ctx, _: In) -> Result<Readiness> {
+    if ctx.service.engines().is_draining() {
+        return Err(Error::Unavailable("The engine is draining: it begins no conversation".into()));
+    }
+    if !ctx.service.store().is_alive().await {
+        return Err(Error::Unavailable("The database does not answer".into()));
+    }
+    Ok(Readiness { status: "ready" })
+}
+
 async fn deps(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<DeepHealth> {
     let mut parts =
         ctx.health.parts(ctx.service.clock().now_ms(), measure(ctx.service.clone(), ctx.probe.clone())).await?;
@@ -140,11 +171,15 @@ async fn deps(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<DeepHealth> {
     if !silent.is_empty() {
         parts.sip = Part { detail: Some(format!("trunks that are down: {}", silent.join(", "))), ..Part::up(false) };
     }
+    let of = &ctx.service.settings().retention;
+    let kept =
+        Kept { results_days: of.results_days, recordings_days: of.recordings_days, disk_quota_mb: of.disk_quota_mb };
     let down = parts.all().iter().any(|part| part.status == PartStatus::Down);
+    let retention = ctx.caller.is_admin().then_some(kept);
     if !ctx.caller.is_admin() {
         (parts, trunks) = (parts.without_details(), Vec::new());
     }
-    Ok(DeepHealth { status: if down { Overall::Degraded } else { Overall::Ok }, deps: parts, trunks })
+    Ok(DeepHealth { status: if down { Overall::Degraded } else { Overall::Ok }, deps: parts, trunks, retention })
 }
 
 /// Measures the health of all parts.

@@ -2,6 +2,7 @@
 //! source.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rand_core::{OsRng, TryRngCore};
@@ -14,9 +15,26 @@ use uuid::Uuid;
 pub enum Clock {
     /// Clocks of the machine.
     Real,
+    /// Clocks of the machine, where its time is corrected by that of a database that several machines share.
+    Corrected(Arc<Correction>),
     /// Stands still until a test moves it.
     Fixed(Arc<Still>),
 }
+
+/// Difference between the machine's time and that of the database.
+#[derive(Debug, Default)]
+pub struct Correction {
+    /// Milliseconds by which the machine's clock is wrong; for tests.
+    wrong_ms: i64,
+    /// Milliseconds that are added to it.
+    added_ms: AtomicI64,
+}
+
+/// Least difference in milliseconds that is corrected: less is not known, since an answer takes its time.
+const LEAST_CORRECTION_MS: u64 = 25;
+
+/// Longest sleep before the clock is read again: it may have been corrected.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
 /// A clock that stands still, and those who wait for it to move.
 #[derive(Debug)]
@@ -44,19 +62,53 @@ impl Clock {
         Clock::Fixed(Arc::new(Still { now: watch::Sender::new(ms), waits: watch::Sender::default() }))
     }
 
+    /// Returns the machine's clock, which can be corrected.
+    pub fn correctable() -> Clock {
+        Clock::Corrected(Arc::default())
+    }
+
+    /// Returns the clock of a machine that is wrong by `ms`, which can be corrected. For tests.
+    pub fn wrong_by(ms: i64) -> Clock {
+        Clock::Corrected(Arc::new(Correction { wrong_ms: ms, added_ms: AtomicI64::new(0) }))
+    }
+
+    /// Takes that it was `shared_ms` at the database between the readings `asked_ms` and now of this clock. Returns
+    /// the milliseconds by which the clock was changed; 0: it was right, or cannot be corrected.
+    pub fn correct(&self, asked_ms: i64, shared_ms: i64) -> i64 {
+        let Clock::Corrected(correction) = self else { return 0 };
+        let now_ms = self.now_ms();
+        let by = shared_ms - asked_ms.midpoint(now_ms);
+        if by.unsigned_abs() <= LEAST_CORRECTION_MS + now_ms.abs_diff(asked_ms) {
+            return 0;
+        }
+        correction.added_ms.fetch_add(by, Ordering::Relaxed);
+        by
+    }
+
+    /// Returns the time of a clock that stands still, which is then the database's too; `None` for every other.
+    pub fn standing_ms(&self) -> Option<i64> {
+        match self {
+            Clock::Fixed(still) => Some(*still.now.borrow()),
+            Clock::Real | Clock::Corrected(_) => None,
+        }
+    }
+
     /// Returns the milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         match self {
             Clock::Real => wall_ms(),
+            Clock::Corrected(correction) => {
+                wall_ms() + correction.wrong_ms + correction.added_ms.load(Ordering::Relaxed)
+            }
             Clock::Fixed(still) => *still.now.borrow(),
         }
     }
 
     /// Returns the nanoseconds by which the wall clock is ahead of CLOCK_MONOTONIC. It changes when the machine's time
-    /// is set, and when the machine sleeps. A fixed clock is ahead by its own time.
+    /// is set, and when the machine sleeps. A fixed clock is ahead by its own time; a correction does not count.
     pub fn ahead_ns(&self) -> i64 {
         match self {
-            Clock::Real => {
+            Clock::Real | Clock::Corrected(_) => {
                 let before = monotonic().0;
                 let wall = realtime_ns();
                 wall as i64 - before.midpoint(monotonic().0) as i64
@@ -75,9 +127,9 @@ impl Clock {
     /// Completes once it is `at_ms` or later.
     pub async fn until(&self, at_ms: i64) {
         match self {
-            Clock::Real => {
-                while let left @ 1.. = at_ms - wall_ms() {
-                    tokio::time::sleep(Duration::from_millis(left.unsigned_abs())).await;
+            Clock::Real | Clock::Corrected(_) => {
+                while let left @ 1.. = at_ms - self.now_ms() {
+                    tokio::time::sleep(Duration::from_millis(left.unsigned_abs()).min(LONGEST_SLEEP)).await;
                 }
             }
             Clock::Fixed(still) => {
@@ -156,6 +208,18 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
+
+    #[test]
+    fn a_wrong_clock_is_corrected_and_a_right_one_stays() {
+        for (wrong_ms, expect) in [(300_000, -300_000), (-300_000, 300_000), (0, 0)] {
+            let clock = Clock::wrong_by(wrong_ms);
+            let (asked, right) = (clock.now_ms(), Clock::Real.now_ms());
+            let by = clock.correct(asked, right);
+            assert!(by.abs_diff(expect) < 1000, "{by} and not {expect}");
+            assert!(clock.now_ms().abs_diff(Clock::Real.now_ms()) < 1000);
+        }
+        assert_eq!(Clock::Real.correct(0, 300_000), 0);
+    }
 
     #[tokio::test]
     async fn a_wait_that_is_over_and_not_polled_does_not_count() {

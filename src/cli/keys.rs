@@ -129,7 +129,7 @@ async fn act(config: &Config, action: Action) -> Result<String> {
     text
 }
 
-/// Fails if the database or the key of its secrets is missing: listing and revoking create neither.
+/// Fails if the database or the key of its secrets is missing: a command that only looks or changes makes neither.
 pub(super) fn is_there(config: &Config) -> Result<()> {
     let folder = config.data.display();
     match database(config) {

@@ -2,6 +2,15 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// End that a signal asks for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// SIGINT: the user at a terminal waits.
+    AtOnce,
+    /// SIGTERM: what runs may come to its end.
+    InTime,
+}
+
 /// Both signals, from the moment when it is made; what came in between is not lost.
 pub(crate) struct Signals {
     interrupt: Signal,
@@ -20,9 +29,14 @@ impl Signals {
 
     /// Waits for the next of them.
     pub(crate) async fn wait(&mut self) {
+        self.wait_for_kind().await;
+    }
+
+    /// Waits for the next of them, and tells which it is.
+    pub(crate) async fn wait_for_kind(&mut self) -> Asked {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => Asked::AtOnce,
+            _ = self.terminate.recv() => Asked::InTime,
         }
     }
 }

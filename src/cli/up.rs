@@ -1,6 +1,6 @@
 //! `ringer up`: the engine, the jobs and the API in one process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::out::Out;
 use super::sample::Sample;
-use super::signals::Signals;
+use super::signals::{Asked, Signals};
 use super::{
     Place, capacity, count, dialects, fail, folder_warning, local, make_private, open_store, service_settings, tls,
 };
@@ -150,7 +150,9 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
     if !sim {
         local::neural(config).iter().for_each(|line| out.line(line));
     }
-    stop.wait().await;
+    if stop.wait_for_kind().await == Asked::InTime {
+        house.drain(config.server.drain_timeout_s, &mut stop).await;
+    }
     tracing::info!(calls = house.engine.live_calls(), "stopping");
     draining.cancel();
     house.close_calls().await;
@@ -202,17 +204,14 @@ impl House {
         let running = Arc::new(Running::default());
         let names = Resolver::new(&config.sip.dns_servers).for_sockets(&config.sip.listen);
         let dialects = dialects(config)?;
-        if let Some(name) = dialect_without_hosts(&dialects).filter(|_| !config.websocket.any_host) {
-            return Err(format!(
-                "[websocket.dialects.{name}] has headers or keys and no hosts: any key of the API could send them anywhere; name \
-                 the hosts that get them, as in hosts = [\"agent.example.com\", \"*.example.org\"]"
-            ));
-        }
+        check_dialects(&dialects, config.websocket.any_host)?;
         let dialects = dialects.into();
         let roots = local::roots(config)?;
-        let storage = Artifacts::open(&config.storage, &roots, &store, &Clock::Real, &config.data).await?;
-        let settings = Settings { names: names.clone(), dialects, api: Some(api), storage, ..service_settings(config) };
-        let service = Service::new(store, Clock::Real, settings, running.clone());
+        let clock = if store.is_shared() { Clock::correctable() } else { Clock::Real };
+        let storage = Artifacts::open(&config.storage, &roots, &store, &clock, &config.data).await?;
+        let urn = installation(&config.data).await?;
+        let settings = Settings { names: names.clone(), dialects, storage, ..settings_of(config, api, &urn) };
+        let service = Service::new(store, clock.clone(), settings, running.clone());
         let model = models("language_model", &config.language_model, &config.language_models, config, &service)?;
         let ear = models("audio_model", &config.audio_model, &config.audio_models, config, &service)?;
         let service = service.with_model(model.clone());
@@ -222,7 +221,7 @@ impl House {
         }
         // Steps that can fail come before interrupted work is ended.
         let (listener, mailbox) = mail_entries(config).await?;
-        let (engine, incoming) = start_engine(config, names, speech.clone()).await?;
+        let (engine, incoming) = start_engine(config, (names, clock), speech.clone()).await?;
         if sim {
             engine.simulate(Arc::new(sample_agent));
         }
@@ -253,16 +252,19 @@ impl House {
             probe_times: config.metrics.probe,
             yield_times: config.metrics.yielding,
             start_rate_per_s: config.limits.start_rate_per_s,
-            retention: config.retention.clone(),
             inbound_allow: config.sip.inbound_allow.clone(),
             ear,
             judging: Arc::new(Judging::new(config.limits.max_evaluations)),
         };
+        if service.store().is_shared() {
+            // Until the database says at which trunks this engine is registered.
+            engine.register_lines(BTreeSet::new()).await;
+        }
         let workers = Workers::start(workshop, incoming);
         workers.take_mail(&service, listener, mailbox);
         engine.limit_strangers(&config.sip.inbound_allow).await;
         if !config.sip.trunks.is_empty() {
-            engine.keep_lines(&config.sip.trunks, &installation(&config.data).await?).await;
+            engine.keep_lines(&config.sip.trunks, &urn).await;
         }
         Ok(House { service, engine, speech, model, workers })
     }
@@ -326,6 +328,24 @@ impl House {
         }
     }
 
+    /// Begins no more conversations, and waits until those that run are over, at most for so many seconds, or until the
+    /// next signal.
+    async fn drain(&self, most_s: Option<u64>, stop: &mut Signals) {
+        let over = self.workers.drain();
+        let late = async {
+            match most_s {
+                Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+                None => std::future::pending().await,
+            }
+        };
+        tracing::info!(calls = self.engine.live_calls(), "draining: a second signal ends the calls at once");
+        tokio::select! {
+            () = over => {}
+            () = late => tracing::warn!("server.drain_timeout_s is over: calls that still run are ended"),
+            () = stop.wait() => {}
+        }
+    }
+
     /// Begins no more calls, ends those that run, and waits until they are stored.
     async fn close_calls(&self) {
         self.workers.stop_claiming();
@@ -346,6 +366,46 @@ async fn installation(data: &Path) -> Result<String, String> {
     let urn = format!("urn:uuid:{}", clock::new_id());
     tokio::fs::write(&path, &urn).await.map_err(named)?;
     Ok(urn)
+}
+
+/// Returns the settings of the services that are this engine's own.
+fn settings_of(config: &Config, api: SocketAddr, urn: &str) -> Settings {
+    Settings {
+        api: Some(api),
+        engine: config.server.name.clone().unwrap_or_else(|| engine_name(&host_name(), urn)),
+        own_url: config.server.own_url.clone().or_else(|| own_url(api)),
+        ..service_settings(config)
+    }
+}
+
+/// Refuses a dialect whose headers and keys would go to every host.
+fn check_dialects(dialects: &BTreeMap<String, Dialect>, any_host: bool) -> Result<(), String> {
+    match dialect_without_hosts(dialects).filter(|_| !any_host) {
+        Some(name) => Err(format!(
+            "[websocket.dialects.{name}] has headers or keys and no hosts: any key of the API could send them anywhere; name \
+             the hosts that get them, as in hosts = [\"agent.example.com\", \"*.example.org\"]"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Returns the name of this machine; empty: it has none.
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default()
+}
+
+/// Returns the name of an engine without one of its own: that of its host, and the end of its installation's URN.
+fn engine_name(host: &str, urn: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
+    let host: String = host.trim().chars().take(48).map(plain).collect();
+    let host = if host.is_empty() { "engine" } else { &host };
+    let end = urn.get(urn.len().saturating_sub(6)..).unwrap_or_default();
+    format!("{host}-{end}")
+}
+
+/// Returns the start of URLs that lead to an API; `None`: it listens at every address, and none of them is known.
+fn own_url(api: SocketAddr) -> Option<String> {
+    (!api.ip().is_unspecified()).then(|| format!("http://{api}"))
 }
 
 /// Returns the name of a dialect whose headers and keys would go to every host; `None`: there is none.
@@ -405,7 +465,7 @@ async fn mail_entries(config: &Config) -> Result<(Option<SmtpListener>, Option<M
 /// Returns the engine, and the calls that come in to it.
 async fn start_engine(
     config: &Config,
-    names: Resolver,
+    (names, clock): (Resolver, Clock),
     speech: Speech,
 ) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let engine = EngineConfig {
@@ -424,7 +484,7 @@ async fn start_engine(
         start_within: START_WITHIN,
         names,
     };
-    let started = Engine::start(engine, speech, Clock::Real).await;
+    let started = Engine::start(engine, speech, clock).await;
     started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))
 }
 

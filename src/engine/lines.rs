@@ -1,6 +1,6 @@
 //! Lines to the trunks of the settings: what is registered there, and as whom.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ringer_base::config::{Sources, Trunk};
@@ -24,6 +24,11 @@ impl Engine {
         });
         let (terms, clock) = (terms.collect(), self.services.clock.clone());
         self.services.sip.keep_lines(terms, config.names.clone(), clock).await;
+    }
+
+    /// Keeps the registrations at these trunks from now on, and takes those at others back.
+    pub async fn register_lines(&self, trunks: BTreeSet<String>) {
+        self.services.sip.register_lines(trunks).await;
     }
 
     /// Limits what strangers send from now on. None are the hosts in `allowed`, those of the lines, and those of calls.

@@ -207,6 +207,13 @@ impl Engine {
         }
     }
 
+    /// Sends the caller of an incoming call to another host and port.
+    pub async fn redirect(&self, incoming: &Incoming, to: &str) {
+        if let IncomingChannel::Sip(dialog) = &incoming.channel {
+            self.services.sip.order(dialog.key, SipOrder::redirect(&incoming.called, to)).await;
+        }
+    }
+
     /// Demands digest credentials (RFC 7616) of an incoming call. Returns true if it has them; else it was challenged
     /// or refused.
     pub async fn authorize(&self, incoming: &Incoming, username: &str, password: &Secret) -> bool {

@@ -248,6 +248,17 @@ pub struct CheckRecord {
     pub checks: Vec<CheckItem>,
 }
 
+/// Verdicts of a monitor on one day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CheckDay {
+    /// Day in UTC that the calls began on, such as `2026-01-05`.
+    pub day: String,
+    /// Number of calls with the verdict UP.
+    pub up: i64,
+    /// Number of calls with the verdict DOWN.
+    pub down: i64,
+}
+
 /// A monitor, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MonitorRecord {
@@ -268,6 +279,8 @@ pub struct MonitorRecord {
     pub next_check_at: Option<Timestamp>,
     /// Incident that is open; null: none.
     pub open_incident: Option<Incident>,
+    /// Verdicts of the last 90 days by day, those without a verdict left out, oldest first.
+    pub days: Vec<CheckDay>,
     /// The last 20 calls, newest first.
     pub recent_checks: Vec<CheckRecord>,
     /// Time of its creation.

@@ -247,6 +247,17 @@ pub struct RunDoc {
     /// API key that queued it; `None` for runs of earlier releases.
     #[serde(default)]
     pub created_by: Option<Uuid>,
+    /// Name that a person gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Change of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct RunPatch {
+    /// Name of the run; empty: it has none any more.
+    #[schemars(length(max = 200))]
+    pub name: String,
 }
 
 /// Numbers of results by verdict.
@@ -356,6 +367,8 @@ pub struct RunItem {
     pub completed_at: Option<Timestamp>,
     /// Number of results that wait, by queue_reason.
     pub queue_reasons: BTreeMap<String, i64>,
+    /// Name that a person gave it; null: none.
+    pub name: Option<String>,
 }
 
 /// A run beside its results: as [`RunItem`], ids as strings.
@@ -386,4 +399,6 @@ pub struct RunRecord {
     pub usage: Option<ModelUsage>,
     /// Share of reached goals, corrected by the report card of the judge; null: there is no card in force.
     pub corrected: Option<CorrectedRate>,
+    /// Name that a person gave it; null: none.
+    pub name: Option<String>,
 }

@@ -10,6 +10,7 @@ pub mod deliver;
 mod evaluate;
 mod finished;
 mod follow_up;
+mod heart;
 mod incoming;
 mod incoming_texts;
 mod judge_card;
@@ -34,13 +35,14 @@ use std::time::Duration;
 use ringer_base::config::SmsCarrier;
 use ringer_base::error::Result;
 use ringer_base::tasks::Tasks;
+use ringer_engine::Engine;
 use ringer_store::queue::{CallJob, EvaluateJob, Job, Turns};
 use ringer_transport::incoming::Incoming;
 use ringer_transport::mail::{Mailbox, Postbox, SmtpListener};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Cleared, Service};
+use crate::{Cleared, Running, Service};
 
 pub use self::agent_stream::{AgentStreams, Seat, StreamRefusal};
 use self::conversation::{Left, left_behind, left_off};
@@ -56,6 +58,8 @@ pub use self::workshop::Workshop;
 
 /// Shortest time between two looks for new results.
 const ADMIT_EVERY: Duration = Duration::from_millis(100);
+/// Interval at which an engine that ends looks for conversations that still run.
+const IDLE_EVERY: Duration = Duration::from_millis(100);
 /// Interval at which old rows and files are deleted, in milliseconds.
 const CLEAR_EVERY_MS: i64 = 3_600_000;
 
@@ -67,6 +71,8 @@ pub struct Workers {
     streams: AgentStreams,
     line_tests: LineTests,
     previews: Previews,
+    engine: Engine,
+    running: Arc<Running>,
 }
 
 impl Workers {
@@ -89,6 +95,8 @@ impl Workers {
         let line_tests = LineTests::new(workshop.clone());
         let previews = Previews::new(&workshop);
         tasks.spawn("incoming calls", desk.serve(incoming, tasks.clone()));
+        let heart = heart::Heart { facts: workshop.facts(), workshop: workshop.clone() };
+        tasks.spawn_until_stop("signs of life", heart.beat());
         tasks.spawn("admit", until(claiming.clone(), admit(workshop.clone())));
         tasks.spawn("retention", until(claiming.clone(), clear_old(workshop.clone())));
         tasks.spawn("call jobs", call_jobs(workshop.clone(), permits, tasks.clone(), claiming.clone()));
@@ -112,8 +120,9 @@ impl Workers {
         let service = workshop.service.clone();
         let spending = service.spending().clone();
         tasks.spawn("model uses", until(claiming.clone(), async move { spending.keep_storing().await }));
+        let (engine, running) = (workshop.engine.clone(), workshop.running.clone());
         tasks.spawn("evaluate jobs", evaluations(workshop, tasks.clone(), claiming.clone()));
-        Workers { service, tasks, claiming, streams, line_tests, previews }
+        Workers { service, tasks, claiming, streams, line_tests, previews, engine, running }
     }
 
     /// Takes the mails that come to a listener, and to a mailbox.
@@ -143,6 +152,15 @@ impl Workers {
         self.previews.clone()
     }
 
+    /// Begins no conversation from now on, and waits until those that run are over. What follows them is still done.
+    pub async fn drain(&self) {
+        self.service.engines().begin_end();
+        let mut pace = pace_every(IDLE_EVERY);
+        while self.engine.live_calls() > 0 || !self.running.is_idle() {
+            pace.tick().await;
+        }
+    }
+
     /// Stops claiming new work; running calls go on.
     pub fn stop_claiming(&self) {
         self.claiming.cancel();
@@ -153,6 +171,7 @@ impl Workers {
         self.stop_claiming();
         self.tasks.stop().await;
         log_failure("failed to store the use of language models", self.service.spending().store_noted().await);
+        log_failure("failed to tell others that this engine ends", self.service.engines().leave().await);
     }
 }
 
@@ -178,7 +197,7 @@ async fn admit(workshop: Workshop) {
 /// Deletes what is older than the settings allow.
 async fn clear_old(workshop: Workshop) {
     loop {
-        match catch_panic(workshop.service.runs().clear_old(&workshop.retention)).await {
+        match catch_panic(workshop.service.runs().clear_old(&workshop.service.settings().retention)).await {
             Ok(cleared) if cleared != Cleared::default() => {
                 let Cleared { results, calls, recordings } = cleared;
                 tracing::info!(results, calls, recordings, "deleted by retention");
@@ -192,20 +211,39 @@ async fn clear_old(workshop: Workshop) {
 
 /// Makes calls, as many at once as the engine has permits for.
 ///
-/// A place is taken when there is a call to make: calls that come in share them.
+/// A place is taken when there is a call to make: calls that come in share them. Where other engines share the jobs,
+/// none is claimed while no place is free.
 async fn call_jobs(workshop: Workshop, permits: Arc<Semaphore>, tasks: Tasks, claiming: CancellationToken) {
     let mut pace = pace_every(Duration::from_secs_f64(1.0 / workshop.start_rate_per_s));
+    let service = workshop.service.clone();
+    let mut draining = service.engines().watch_draining();
     loop {
         let next = async {
-            let claimed = claim::<CallJob>(&workshop.service).await;
-            let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
-            pace.tick().await;
-            (permit, claimed)
+            until_open(&mut draining).await;
+            if service.store().is_shared() {
+                drop(permits.acquire().await);
+            }
+            claim::<CallJob>(&service).await
         };
-        let (permit, (claimed, job)) = tokio::select! {
+        let (claimed, job) = tokio::select! {
             biased;
             () = claiming.cancelled() => return,
             next = next => next,
+        };
+        let place = async {
+            let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
+            pace.tick().await;
+            permit
+        };
+        let permit = tokio::select! {
+            biased;
+            () = claiming.cancelled() => None,
+            () = until_draining(&mut draining) => None,
+            permit = place => Some(permit),
+        };
+        let Some(permit) = permit else {
+            left_off(&service, &claimed, Ok(Left::Waiting)).await;
+            continue;
         };
         let (workshop, claiming) = (workshop.clone(), claiming.clone());
         tasks.spawn("call job", async move {
@@ -221,6 +259,17 @@ async fn call_jobs(workshop: Workshop, permits: Arc<Semaphore>, tasks: Tasks, cl
             drop(permit);
         });
     }
+}
+
+/// Waits until this engine begins conversations.
+async fn until_open(draining: &mut watch::Receiver<bool>) {
+    // The sender lives as long as the service.
+    let _ = draining.wait_for(|is_draining| !is_draining).await;
+}
+
+/// Waits until this engine begins no conversation any more.
+async fn until_draining(draining: &mut watch::Receiver<bool>) {
+    let _ = draining.wait_for(|is_draining| *is_draining).await;
 }
 
 /// Judges conversations, several at once, those of each organization in turn.
@@ -316,9 +365,9 @@ mod tests {
     use serde_json::{Value, json};
     use uuid::Uuid;
 
-    use super::lease::{LEASE_MS, MOST_ATTEMPTS, in_time};
+    use super::lease::{MOST_ATTEMPTS, in_time};
     use super::*;
-    use crate::{Caller, EVALUATION_MS, NoLiveCalls, Settings, UsedBy};
+    use crate::{Caller, EVALUATION_MS, LEASE_MS, NoLiveCalls, Settings, UsedBy};
 
     fn parse<T: DeserializeOwned>(body: Value) -> T {
         serde_json::from_value(body).expect("the body fits")

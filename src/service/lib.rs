@@ -9,6 +9,7 @@
 
 mod bundle;
 mod conversation;
+mod engines;
 mod evaluation;
 mod files;
 mod generation;
@@ -30,7 +31,7 @@ use std::time::Duration;
 
 use ringer_base::clock::Clock;
 use ringer_base::config::{
-    Behaviour, Capture, Email, Judge, Notify, OrganizationLimits, Pipelines, Sms, Trunk, nearest,
+    Behaviour, Capture, Email, Judge, Notify, OrganizationLimits, Pipelines, Retention, Sms, Trunk, nearest,
 };
 use ringer_base::error::{Error, Result};
 use ringer_base::guard::Guard;
@@ -67,6 +68,7 @@ pub use self::conversation::storing::Stored;
 pub use self::conversation::stream_address::AGENT_STREAM;
 pub use self::conversation::transcode::{Packing, Track};
 pub use self::conversation::usage::SpendAllowed;
+pub use self::engines::{EngineList, EngineRecord, EngineState, Engines, EnginesAsked, LEASE_MS};
 pub use self::evaluation::Evaluations;
 pub use self::evaluation::call_logs::{
     CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted,
@@ -303,8 +305,18 @@ pub struct Settings {
     pub adapters: Arc<Adapters>,
     /// Ways to read the definitions of agents, by the names of their providers.
     pub definitions: Arc<Definitions>,
+    /// Times for which rows and files are kept.
+    pub retention: Retention,
     /// Object store of files; `None`: they stay in the data folder.
     pub storage: Option<Artifacts>,
+    /// Name of this engine among those of its database.
+    pub engine: String,
+    /// Start of URLs that lead to this engine and to no other; `None`: it has no address of its own.
+    pub own_url: Option<String>,
+    /// Milliseconds without a sign of life after which others take over what this engine did.
+    pub lease_ms: i64,
+    /// Time for which conversations go on while this engine is drained; `None`: until each ends.
+    pub drain_timeout: Option<Duration>,
 }
 
 impl Settings {
@@ -346,7 +358,12 @@ impl Settings {
             dialects: Arc::default(),
             adapters: Arc::default(),
             definitions: Arc::default(),
+            retention: Retention::default(),
             storage: None,
+            engine: "ringer".to_owned(),
+            own_url: None,
+            lease_ms: LEASE_MS,
+            drain_timeout: None,
         }
     }
 
@@ -387,6 +404,7 @@ struct Handles {
     talks: Arc<Talks>,
     refusals: Arc<RefusalCounts>,
     spending: Arc<ModelSpending>,
+    drain: Arc<engines::Drain>,
 }
 
 /// The product: its subjects, each with the operations of its folder. Cheap to clone.
@@ -399,6 +417,7 @@ pub struct Service {
     humans: Arc<Humans>,
     placements: Arc<Placements>,
     evaluations: Arc<Evaluations>,
+    engines: Arc<Engines>,
     runs: Arc<Runs>,
     watching: Arc<Watching>,
     generation: Arc<Generation>,
@@ -412,10 +431,12 @@ impl Service {
             Guard::new(settings.allow_private_targets).trusting(&settings.roots),
             WEBHOOK_PATIENCE,
         ));
+        store.keep_time(&clock);
         let settings = Arc::new(settings);
-        let (talks, refusals) = (Arc::default(), Arc::default());
+        let (talks, refusals, drain) = (Arc::default(), Arc::default(), Arc::default());
         let spending = ModelSpending::new(&store, &clock);
-        Service::with(Handles { store, clock, settings, live, poster, model: None, talks, refusals, spending })
+        let model = None;
+        Service::with(Handles { store, clock, settings, live, poster, model, talks, refusals, spending, drain })
     }
 
     /// Returns a product whose subjects have these handles.
@@ -426,6 +447,7 @@ impl Service {
         let humans = Arc::new(Humans::new(&handles, &conversations));
         let placements = Arc::new(Placements::new(&handles, &outbox, &library, &conversations));
         let evaluations = Arc::new(Evaluations::new(&handles, &outbox, &library, &conversations));
+        let engines = Arc::new(Engines::new(&handles, &conversations));
         let runs = Arc::new(Runs::new(&handles, &outbox, &conversations, &evaluations));
         let watching = Arc::new(Watching::new(&handles, &outbox, &conversations, &runs));
         let generation = Arc::new(Generation::new(&handles, &humans));
@@ -439,6 +461,7 @@ impl Service {
             humans,
             placements,
             evaluations,
+            engines,
             runs,
             watching,
             generation,
@@ -516,6 +539,11 @@ impl Service {
     /// Returns the operations on evaluations and production calls.
     pub fn evaluations(&self) -> &Evaluations {
         &self.evaluations
+    }
+
+    /// Returns the operations on the engines of the database.
+    pub fn engines(&self) -> &Engines {
+        &self.engines
     }
 
     /// Returns the operations on runs and results.

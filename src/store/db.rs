@@ -119,6 +119,15 @@ impl Database {
         }
     }
 
+    /// Returns the time of the database as a term of a statement, in milliseconds since 1970. It is the same throughout
+    /// a statement.
+    pub fn now(&self) -> &'static str {
+        match self {
+            Database::Sqlite(_) => sqlite::NOW,
+            Database::Postgres(_) => postgres::NOW,
+        }
+    }
+
     /// Renews the registration of this engine when its connection was lost.
     pub async fn stay(&self) -> Result<()> {
         match self {

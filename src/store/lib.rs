@@ -10,6 +10,7 @@ mod communities;
 pub mod db;
 mod deliveries;
 mod dials;
+mod engines;
 pub mod events;
 pub mod idempotency;
 mod issues;
@@ -38,9 +39,11 @@ mod versions;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use ringer_base::clock::Clock;
 use ringer_base::error::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -52,6 +55,7 @@ use self::vault::Vault;
 pub use self::call_logs::LogFilter;
 pub use self::db::Location;
 pub use self::dials::{DialRow, DialScope};
+pub use self::engines::{EngineFacts, EngineRow, Heard};
 pub use self::issues::FailureRow;
 pub use self::keys::{Holder, KeyRow, organizations_at};
 pub use self::legs::CallState;
@@ -81,6 +85,10 @@ struct Parts {
     vault: Vault,
     /// Name of the data folder of this engine; empty where its files need no name.
     place: OnceLock<String>,
+    /// Clock of the process; empty before it is known.
+    clock: OnceLock<Clock>,
+    /// True while a lease that has ended may be one that could not be renewed.
+    unsettled: AtomicBool,
 }
 
 impl Store {
@@ -92,8 +100,15 @@ impl Store {
     pub async fn open(location: impl Into<Location>, vault: Vault) -> Result<Store> {
         let database = Database::open(location.into()).await?;
         let before = migrate::run(&database).await?;
-        let parts =
-            Parts { database, jobs: watch::Sender::new(0), failures: Mutex::default(), vault, place: OnceLock::new() };
+        let parts = Parts {
+            database,
+            jobs: watch::Sender::new(0),
+            failures: Mutex::default(),
+            vault,
+            place: OnceLock::new(),
+            clock: OnceLock::new(),
+            unsettled: AtomicBool::new(false),
+        };
         let store = Store { parts: Arc::new(parts) };
         store.seal_all(before == 0).await?;
         Ok(store)

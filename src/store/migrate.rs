@@ -38,6 +38,7 @@ const MIGRATIONS: &[(i64, Text)] = &[
         Each(include_str!("migrations/0022_verdict.sqlite.sql"), include_str!("migrations/0022_verdict.postgres.sql")),
     ),
     (23, Same(include_str!("migrations/0023_artifacts.sql"))),
+    (25, Same(include_str!("migrations/0025_engines.sql"))),
     (27, Same(include_str!("migrations/0027_judge_cards.sql"))),
 ];
 

@@ -55,6 +55,23 @@ impl Session {
         self.number(sql, &cells).await
     }
 
+    /// Returns the numbers of finished checks of a monitor since `since_ms`, by day and verdict: (days since 1970, UP,
+    /// DOWN), oldest first.
+    pub async fn checks_by_day(&mut self, monitor_id: Uuid, since_ms: i64) -> Result<Vec<(i64, i64, i64)>> {
+        let sql = "SELECT created_ms / 86400000, \
+                   SUM(CASE WHEN verdict = $4 THEN 1 ELSE 0 END), SUM(CASE WHEN verdict = $5 THEN 1 ELSE 0 END) \
+                   FROM checks WHERE org_id = $1 AND monitor_id = $2 AND is_finished = 1 AND created_ms >= $3 \
+                   GROUP BY created_ms / 86400000 ORDER BY 1";
+        let [up, down] = [Verdict::Up, Verdict::Down].map(|verdict| Cell::from(verdict.as_str()));
+        let cells = [self.organization().into(), monitor_id.into(), since_ms.into(), up, down];
+        let number = |row: &db::Row, at: usize| row.try_get::<i64, _>(at).map_err(Error::internal);
+        self.rows(sql, &cells)
+            .await?
+            .iter()
+            .map(|row| Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?)))
+            .collect()
+    }
+
     /// Stores a violation; false when it was known.
     pub async fn add_violation(&mut self, violation: &Violation) -> Result<bool> {
         let sql = "INSERT INTO violations (id, org_id, alert_id, source, source_id, value, at_ms) \

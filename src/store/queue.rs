@@ -374,8 +374,13 @@ impl Queue {
         if kinds.is_empty() {
             return Ok(None);
         }
-        let now = self.clock.now_ms();
-        let mut cells: Vec<Cell> = vec![now.into(), (now + lease_ms).into()];
+        // A claim is one statement, and on a server it waits for no other writer: two never choose the same row.
+        let (mut db, locks) = match self.store.is_shared() {
+            true => (self.store.org("").read().await?, "FOR UPDATE SKIP LOCKED"),
+            false => (self.store.system().await?, ""),
+        };
+        let now = db.now_at(1);
+        let mut cells: Vec<Cell> = vec![self.time(), lease_ms.into(), self.store.engine().await?.into()];
         let marks = kind_marks(kinds, &mut cells);
         let own = match organization {
             Some(organization) => {
@@ -384,13 +389,12 @@ impl Queue {
             }
             None => String::new(),
         };
-        let here = self.here(&mut cells);
+        let (here, free) = (self.here(&mut cells), self.free(&now));
         let sql = format!(
-            "UPDATE jobs SET lease_ms = $2, attempts = attempts + 1 WHERE id = (SELECT id FROM jobs \
-             WHERE kind IN ({marks}) AND held = 0 AND due_ms <= $1 AND (lease_ms IS NULL OR lease_ms <= $1) {own} {here} \
-             ORDER BY due_ms, id LIMIT 1) RETURNING id, kind, attempts, lane, payload"
+            "UPDATE jobs SET lease_ms = {now} + $2, engine = $3, attempts = attempts + 1 WHERE id = (SELECT id FROM jobs \
+             WHERE kind IN ({marks}) AND held = 0 AND due_ms <= {now} AND {free} {own} {here} \
+             ORDER BY due_ms, id LIMIT 1 {locks}) RETURNING id, kind, attempts, lane, payload"
         );
-        let mut db = self.store.system().await?;
         let Some(row) = db.row(&sql, &cells).await? else { return Ok(None) };
         let read = |row: &db::Row| -> Result<Claimed, sqlx::Error> {
             Ok(Claimed {
@@ -404,6 +408,19 @@ impl Queue {
         let claimed = read(&row).map_err(Error::internal)?;
         db.commit().await?;
         Ok(Some(claimed))
+    }
+
+    /// Returns the value of the time for a statement: this queue's where its clock stands still, else the database's.
+    fn time(&self) -> Cell {
+        Cell::Int(self.clock.standing_ms())
+    }
+
+    /// Returns the condition of jobs that nobody holds at the time `now`.
+    fn free(&self, now: &str) -> String {
+        match self.store.is_settled() {
+            true => format!("(lease_ms IS NULL OR lease_ms <= {now})"),
+            false => "lease_ms IS NULL".to_owned(),
+        }
     }
 
     /// Returns the condition of jobs that need no data folder, or that of this engine.
@@ -461,10 +478,16 @@ impl Queue {
         db.commit().await
     }
 
-    /// Moves the end of the lease to `lease_ms` from now. False: another worker has it.
+    /// Moves the end of the lease to `lease_ms` from now, also of one that has ended and that nobody took since. False:
+    /// another worker has it.
     pub async fn extend(&self, claimed: &Claimed, lease_ms: i64) -> Result<bool> {
-        let sql = "UPDATE jobs SET lease_ms = $3 WHERE id = $1 AND attempts = $2";
-        self.change(claimed, sql, self.clock.now_ms() + lease_ms).await
+        let mut db = self.store.system().await?;
+        let sql = format!("UPDATE jobs SET lease_ms = {} + $4 WHERE id = $1 AND attempts = $2", db.now_at(3));
+        let cells = [claimed.id.into(), claimed.attempts.into(), self.time(), lease_ms.into()];
+        let changed = db.execute(&sql, &cells).await?;
+        db.note_job();
+        db.commit().await?;
+        Ok(changed > 0)
     }
 
     async fn change(&self, claimed: &Claimed, sql: &str, value: i64) -> Result<bool> {
@@ -479,6 +502,7 @@ impl Queue {
     pub async fn end_leases(&self) -> Result<()> {
         let mut db = self.store.system().await?;
         db.execute("UPDATE jobs SET lease_ms = NULL WHERE lease_ms IS NOT NULL", &[]).await?;
+        db.end_holds().await?;
         db.end_event_leases().await?;
         db.note_job();
         db.commit().await
@@ -493,9 +517,10 @@ impl Queue {
         let mut cells = Vec::new();
         let marks = kind_marks(kinds, &mut cells);
         let here = self.here(&mut cells);
+        let free = if self.store.is_settled() { "" } else { "AND lease_ms IS NULL" };
         let sql = format!(
             "SELECT MIN(CASE WHEN lease_ms IS NULL OR lease_ms < due_ms THEN due_ms ELSE lease_ms END) FROM jobs \
-             WHERE kind IN ({marks}) AND held = 0 {here}"
+             WHERE kind IN ({marks}) AND held = 0 {free} {here}"
         );
         let row = self.store.org("").read().await?.row(&sql, &cells).await?;
         row.map_or(Ok(None), |row| row.try_get(0).map_err(Error::internal))

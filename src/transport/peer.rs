@@ -56,6 +56,8 @@ pub enum Refusal {
     NoMedia,
     /// A fault of this side.
     Failure,
+    /// This side takes no calls for now; another one may.
+    Draining,
 }
 
 /// An error that the other side told of.

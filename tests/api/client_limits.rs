@@ -42,6 +42,7 @@ async fn health_tells_strangers_up_or_down_alone() {
         assert_eq!(found["trunks"], json!([]));
     }
     let whole = ask("$admin").await.json();
+    assert_eq!(whole["retention"], json!({ "results_days": 0, "recordings_days": 0, "disk_quota_mb": 0 }));
     assert!(whole["deps"]["database"]["latency_ms"].is_number() && whole["deps"]["queue"]["latency_ms"].is_number());
     assert_eq!(ask("rk_wrong").await.status, 401);
 }

@@ -137,6 +137,28 @@ async fn runs_are_found_by_verdict_text_and_tag() {
 }
 
 #[tokio::test]
+async fn a_run_has_the_name_that_it_was_given() {
+    let (world, run, _) = queued().await;
+    let path = format!("/v1/simulation-run/{run}");
+    let named = world.call("PATCH", &path, json!({ "name": "  Before the move " })).await;
+    assert_eq!((&named["id"], &named["name"]), (&json!(run), &json!("Before the move")));
+    for (query, expect) in [("q=the%20MOVE", vec![run]), ("q=after", vec![])] {
+        let page = world.get(&format!("/v1/simulation-runs?{query}")).await;
+        let runs = page["simulation_runs"].as_array().expect("runs");
+        assert_eq!(runs.iter().filter_map(|one| one["id"].as_i64()).collect::<Vec<_>>(), expect, "{query}");
+    }
+    let whole = world.get(&format!("/v1/retrieve-simulation-results/{run}")).await;
+    assert_eq!(whole["simulation_run"]["name"], "Before the move");
+    for (body, status) in [(json!({}), 422), (json!({ "name": "n".repeat(201) }), 422), (json!({ "name": 7 }), 422)] {
+        let answer = world.send("PATCH", &path, &[], body.to_string().into_bytes()).await;
+        assert_eq!(answer.status, status, "{body}");
+    }
+    assert_eq!(world.call("PATCH", &path, json!({ "name": " " })).await["name"], Value::Null);
+    let other = world.send("PATCH", "/v1/simulation-run/999", &[], br#"{"name":"x"}"#.to_vec()).await;
+    assert_eq!(other.status, 404);
+}
+
+#[tokio::test]
 async fn a_simulation_keeps_its_baseline() {
     let (world, first, _) = queued().await;
     let simulation = world.get("/v1/simulation-runs").await["simulation_runs"][0]["simulation_id"].clone();

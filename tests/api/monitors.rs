@@ -148,6 +148,8 @@ async fn a_malfunction_is_judged_by_the_model_and_by_phrases_without_one() {
         assert_eq!(read_monitor(&world, &monitor).await["recent_checks"][0]["verdict"], verdict, "{text}");
         pass(&world, 10 * MINUTE_MS).await;
     }
+    let days = json!([{ "day": "2026-01-05", "up": 2, "down": 3 }]);
+    assert_eq!(read_monitor(&world, &monitor).await["days"], days);
 }
 
 #[tokio::test]

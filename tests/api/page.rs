@@ -192,6 +192,21 @@ async fn a_review_wins_and_is_told_apart() {
     assert_eq!(read().await["evaluations"][0]["reviewer"], "Ann");
 }
 
+#[tokio::test]
+async fn a_review_that_agrees_is_kept() {
+    let (world, _, [id, _]) = queued().await;
+    judge(&world, id).await;
+    let agrees = json!({ "reviewer": "Ann", "human_goal_success": null });
+    let answer = put_review(&world, id, &[], agrees.clone()).await.json();
+    let kept = &answer["evaluation"];
+    assert_eq!((&kept["reviewer"], &kept["human_edited"]), (&json!("Ann"), &json!(false)), "{answer}");
+    let reviews = world.get(&format!("/v1/simulation-result/{id}/reviews")).await["reviews"].clone();
+    assert_eq!((&reviews[0]["reviewer"], &reviews[0]["changes"]), (&json!("Ann"), &json!([])));
+    // Once more it changes nothing.
+    let seen = [with("if-match", &format!("\"{}\"", answer["last_edited_at"].as_str().expect("a time")))];
+    assert_eq!(put_review(&world, id, &seen, agrees).await.json()["last_edited_at"], answer["last_edited_at"]);
+}
+
 /// Checks a run of two results of which the first was reviewed, in every form.
 async fn exports_tell_reviews(world: &World, run: i64) {
     let export = async |format: &str| {

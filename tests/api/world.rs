@@ -115,19 +115,15 @@ impl World {
         model: Option<Arc<dyn LanguageModel>>,
         change: impl FnOnce(&mut Settings),
     ) -> World {
-        World::working(model, Retention::default(), change).await
+        World::working(model, change).await
     }
 
     /// Returns the same where things are kept as long as this says.
     pub(crate) async fn at_work_keeping(retention: Retention) -> World {
-        World::working(None, retention, |_| {}).await
+        World::working(None, |settings| settings.retention = retention).await
     }
 
-    async fn working(
-        model: Option<Arc<dyn LanguageModel>>,
-        retention: Retention,
-        change: impl FnOnce(&mut Settings),
-    ) -> World {
+    async fn working(model: Option<Arc<dyn LanguageModel>>, change: impl FnOnce(&mut Settings)) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         let location = databases::empty(folder.path()).await;
         let store = databases::open(location, folder.path()).await.expect("a database");
@@ -140,7 +136,7 @@ impl World {
         let speech = Speech { synthesizer, recognizer: Arc::new(FakeRecognizer::default()) };
         let (engine, _) = local::engine(18_000..=18_999, 4, speech).await;
         let workshop = local::workshop(world.service.clone(), engine, running, model);
-        let workshop = Workshop { start_rate_per_s: 1000.0, retention, ..workshop };
+        let workshop = Workshop { start_rate_per_s: 1000.0, ..workshop };
         let workers = Workers::start(workshop.clone(), nobody_calls());
         world.works = Some((workshop, workers));
         world

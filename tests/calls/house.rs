@@ -37,6 +37,7 @@ pub(crate) struct House {
     pub router: Router,
     pub engine: Engine,
     pub workers: Workers,
+    pub service: Service,
     pub folder: TempDir,
 }
 
@@ -131,6 +132,19 @@ impl House {
         .await
     }
 
+    /// Returns an engine that shares a database with others, and has these settings.
+    pub(crate) async fn sharing(
+        location: impl Into<Location>,
+        clock: Clock,
+        max_calls: usize,
+        set: impl FnOnce(&mut Settings),
+    ) -> House {
+        let folder = tempfile::tempdir().expect("a folder");
+        let speech: (_, Arc<dyn Recognizer>) = (None, Arc::new(FakeRecognizer::default()));
+        let anybody = ["127.0.0.0/8"];
+        House::start(location, folder, clock, max_calls, &anybody, speech, |settings, _| set(settings)).await
+    }
+
     async fn start(
         location: impl Into<Location>,
         folder: TempDir,
@@ -160,8 +174,8 @@ impl House {
         let workers = Workers::start(workshop, incoming);
         let (line_tests, previews) = (Some(workers.line_tests()), Some(workers.previews()));
         let setup = Setup { engine: Some(engine.clone()), line_tests, previews, ..Setup::default() };
-        let router = router(service, setup, CancellationToken::new(), Tasks::new());
-        House { router, engine, workers, folder }
+        let router = router(service.clone(), setup, CancellationToken::new(), Tasks::new());
+        House { router, engine, workers, service, folder }
     }
 
     pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Body) {

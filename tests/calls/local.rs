@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, OfferedIn, Retention, Sources, SrtpKeys, SymmetricRtp};
+use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, OfferedIn, Sources, SrtpKeys, SymmetricRtp};
 use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, START_WITHIN, Speech};
 use ringer::jobs::{Judging, Workshop};
@@ -74,7 +74,6 @@ pub(crate) fn workshop(
         probe_times: ProbeTimes::default(),
         yield_times: Default::default(),
         start_rate_per_s: 100.0,
-        retention: Retention::default(),
         inbound_allow: Sources::default(),
         ear: None,
         judging: Arc::new(Judging::new(16)),

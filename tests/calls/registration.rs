@@ -39,7 +39,7 @@ async fn house(at: SocketAddr, password: &str, more: &str) -> House {
 }
 
 /// Waits until something is so.
-pub(super) async fn comes_true(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn comes_true(what: &str, mut holds: impl FnMut() -> bool) {
     let mut looks = interval(Duration::from_millis(20));
     let waiting = async {
         while !holds() {

@@ -17,7 +17,7 @@ const PACKAGE: &str = "the package postgresql is installed";
 const USER: &str = "ringer";
 
 /// A running server. To be started by a thread that outlives it: the kernel ends it with that thread.
-pub(super) struct Server {
+pub(crate) struct Server {
     folder: TempDir,
     programs: PathBuf,
     /// User and group that run the server when the test is root, which PostgreSQL refuses.
@@ -28,7 +28,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Makes and starts a server. `sure`: what it has committed is on the disk.
-    pub(super) fn start(sure: bool) -> Server {
+    pub(crate) fn start(sure: bool) -> Server {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let mut server = Server { folder, programs: programs(), user: other_user(), sure, process: None };
         if let Some((user, group)) = server.user {
@@ -92,15 +92,25 @@ impl Server {
     }
 
     /// Lets it crash and starts it again, which recovers what was committed.
-    pub(super) fn restart_after_a_crash(&mut self) {
+    pub(crate) fn restart_after_a_crash(&mut self) {
         self.crash();
         self.run();
     }
 
     /// Returns the database that is there from the start.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let folder = self.folder.path().to_str().expect("the folder for temporary files is text");
         format!("postgres://{USER}@{}/postgres", folder.replace('/', "%2F"))
+    }
+
+    /// Returns user and group that run it when the test is root.
+    pub(crate) fn user(&self) -> Option<(u32, u32)> {
+        self.user
+    }
+
+    /// Returns the folder of its socket.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     fn data(&self) -> PathBuf {

@@ -132,6 +132,12 @@ async fn a_run_is_exported(browser: &Browser, base: &str) {
     let json: Value = serde_json::from_str(&saved[1]).expect("JSON");
     assert_eq!(json["simulation_results"][0]["id"], 1);
     assert!(saved[2].contains("<testsuite"), "{}", saved[2]);
+    let name = "const name = document.querySelector('[aria-label=\"Name of the run\"]'); name.value = 'Before the move'; name.form.requestSubmit();
+        return [await ready(() => document.querySelector('h1').textContent === 'Run 1: Before the move'), document.querySelector('[aria-label=\"Name of the run\"]').value]";
+    assert_eq!(script(browser, name).await, json!([true, "Before the move"]));
+    show(browser, base, "/?q=the+move", "tbody a").await;
+    let found = "return [...document.querySelectorAll('tbody a')].map((one) => one.getAttribute('href'))";
+    assert_eq!(script(browser, found).await, json!(["/runs/1"]));
 }
 
 /// Checks that the form of a call says what is wrong with an address, tells the numbers behind its levels, and opens

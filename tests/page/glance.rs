@@ -120,6 +120,9 @@ pub(super) async fn a_call_is_made_again(browser: &Browser, base: &str) {
 
     browser.open(&format!("{base}/runs/1")).await;
     let drawn = "(() => { const one = document.querySelector('.strips canvas'); return one && one.getContext('2d').getImageData(0, 0, 200, 32).data.some((value) => value) })()";
+    // Strips are drawn when they come into view.
+    browser.until("strips", "document.querySelector('.strips canvas')").await;
+    browser.run("document.querySelector('.strips').scrollIntoView(); return 1").await;
     browser.until("a strip", drawn).await;
     browser
         .run("document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'n', bubbles: true })); return 1")

@@ -185,10 +185,17 @@ async fn both_are_compared(browser: &Browser, first: &str, second: &str) {
     looks_right(browser, "two runs").await;
     let pair = "await press('side by side'); await at(/compare.calls/); await ready(() => document.querySelectorAll('canvas').length === 2);
         const canvas = document.querySelector('canvas'); canvas.focus();
-        document.querySelector('main h1').scrollIntoView(); const before = document.querySelector('.player .time').textContent;
+        document.querySelector('main h1').scrollIntoView();
+        const time = () => document.querySelector('.player:not([hidden]) .time').textContent.split(' ')[0]; const before = time();
         document.body.focus(); document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
-        return [before, document.querySelector('.player .time').textContent]";
+        return [before, time()]";
     assert_eq!(act(browser, pair).await, json!(["0:00.0", "0:01.0"]));
+    // One of the two is heard; the other one goes on where it was.
+    let heard = "const player = () => document.querySelector('.player:not([hidden])'); const audio = () => player().querySelector('audio');
+        player().querySelector('.play').click(); await ready(() => !audio().paused && audio().currentTime > 1.1); const later = audio();
+        document.querySelector('input[name=heard]').click(); await ready(() => audio() !== later && !audio().paused && audio().currentTime > 1.1);
+        const is = later.paused; player().querySelector('.play').click(); await ready(() => audio().paused); return is";
+    assert_eq!(act(browser, heard).await, true);
     looks_right(browser, "two calls").await;
 }
 
@@ -206,6 +213,10 @@ async fn one_is_reviewed(browser: &Browser, run: &str) {
          await ready(() => text().includes('1 reviewed')); return [help, answer, kept, text().includes('1 reviewed')]"
     );
     assert_eq!(act(browser, &review).await, json!([false, "true", true, true]));
+    let heard = "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: ' ', bubbles: true }));
+        await ready(() => !document.querySelector('audio').paused && document.querySelector('audio').currentTime > 0.1);
+        document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', bubbles: true })); return ready(() => document.querySelector('audio').paused)";
+    assert_eq!(act(browser, heard).await, true);
     looks_right(browser, "a review").await;
 }
 

@@ -141,7 +141,7 @@ async fn a_call_to_a_number_of_a_trunk_is_for_whoever_listens_on_it() {
         let leg: Option<InboundAddress> = match f.service.runs().reached_by(called, to).await.expect("it can be asked")
         {
             Reached::Address(leg) => Some(leg),
-            Reached::Busy | Reached::Nobody => None,
+            Reached::Busy(_) | Reached::Nobody => None,
         };
         assert_eq!(leg.is_some(), expect.is_some(), "{called} {to}");
         let Some(leg) = leg else { continue };

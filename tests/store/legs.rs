@@ -68,7 +68,7 @@ impl Fixture {
     pub(super) async fn leg(&self, user: &str) -> Option<InboundAddress> {
         match self.service.runs().receiver_of(user).await.expect("it can be asked") {
             Reached::Address(leg) => Some(leg),
-            Reached::Busy | Reached::Nobody => None,
+            Reached::Busy(_) | Reached::Nobody => None,
         }
     }
 
@@ -150,7 +150,7 @@ async fn an_address_is_held_by_one_result_at_a_time() {
     let leg = f.leg(user).await.expect("it listens");
     assert_eq!(f.answer(&leg).await, Some(ids[0]));
     assert_eq!(f.answer(&leg).await, None, "it has been taken");
-    assert_eq!(f.service.runs().receiver_of(user).await, Ok(Reached::Busy));
+    assert_eq!(f.service.runs().receiver_of(user).await, Ok(Reached::Busy(Some(ids[0]))));
     assert_eq!(f.queue_steps().await, [], "the first still talks");
     f.walk(ids[0], &TO_END[1..]).await;
     assert_eq!(f.queue_steps().await, [(ids[1], QueueStep::Listens)], "who has waited longest");

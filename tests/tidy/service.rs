@@ -6,7 +6,7 @@ use super::{check, read_file, scan, tree};
 
 /// The folders in their order, each with its subject: the type that has its operations. It is held in a field of that
 /// name.
-const ORDER: [(&str, &str); 14] = [
+const ORDER: [(&str, &str); 15] = [
     ("not_done", ""),
     ("files", ""),
     ("spending", ""),
@@ -16,6 +16,7 @@ const ORDER: [(&str, &str); 14] = [
     ("humans", "Humans"),
     ("placement", "Placements"),
     ("evaluation", "Evaluations"),
+    ("engines", "Engines"),
     ("runs", "Runs"),
     ("watching", "Watching"),
     ("generation", "Generation"),

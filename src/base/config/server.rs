@@ -1,6 +1,7 @@
 //! Address of the API, and time limits of its clients.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 
 use serde::Serialize;
 use url::Host;
@@ -17,11 +18,22 @@ const LEAST_CONNECTIONS: u64 = 16;
 /// Longest time limit in seconds: a day.
 const MOST_S: u64 = 86_400;
 
+/// Seconds that a lease may take.
+const LEASE_S: RangeInclusive<u64> = 3..=3600;
+
 /// Settings of the section `[server]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Server {
     /// Address of the HTTP API.
     pub listen: SocketAddr,
+    /// Name of this engine among those of its database; `None`: that of the host, and a part of its data folder's.
+    pub name: Option<String>,
+    /// Start of URLs that lead to this engine and to no other of its database; `None`: that of `listen`.
+    pub own_url: Option<String>,
+    /// Seconds without a sign of life after which others take over what an engine did.
+    pub lease_s: u64,
+    /// Seconds for which running calls go on when the engine is drained; `None`: until each ends.
+    pub drain_timeout_s: Option<u64>,
     /// Start of absolute URLs in answers; `None`: they are paths.
     pub public_url: Option<String>,
     /// Origins that a browser may call from; `*` is any.
@@ -51,6 +63,10 @@ impl Default for Server {
     fn default() -> Server {
         Server {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            name: None,
+            own_url: None,
+            lease_s: 120,
+            drain_timeout_s: None,
             public_url: None,
             cors_origins: Vec::new(),
             header_timeout_s: 30,
@@ -71,6 +87,12 @@ impl Server {
         from.read_parsed("server.listen", "an address like 127.0.0.1:8080", |text| text.parse().ok(), &mut self.listen);
         from.maybe_text("server.public_url", &mut self.public_url);
         from.list("server.cors_origins", &mut self.cors_origins);
+        let name = |text: &str| is_name(text).then(|| Some(text.to_owned()));
+        from.read_parsed("server.name", "letters, digits, - and _, at most 64", name, &mut self.name);
+        let url = |text: &str| own_url(text).map(Some);
+        from.read_parsed("server.own_url", "an address like http://10.0.0.5:8080", url, &mut self.own_url);
+        from.whole("server.lease_s", LEASE_S, &mut self.lease_s);
+        from.maybe_whole("server.drain_timeout_s", 0..=MOST_S, &mut self.drain_timeout_s);
         for (name, seconds) in [
             ("server.header_timeout_s", &mut self.header_timeout_s),
             ("server.body_timeout_s", &mut self.body_timeout_s),
@@ -116,9 +138,38 @@ impl Server {
     }
 }
 
+/// True for a text that can be the name of an engine.
+fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
+/// Returns the start of URLs, without a slash at its end; `None`: it is none.
+fn own_url(text: &str) -> Option<String> {
+    let url = url::Url::parse(text).ok()?;
+    let is_plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    let is_web = matches!(url.scheme(), "http" | "https") && url.host().is_some();
+    (is_web && is_plain).then(|| text.trim_end_matches('/').to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_and_addresses_of_engines_are_plain() {
+        for (text, expect) in [("a", true), ("host-1_b", true), ("", false), ("a.b", false), (&"a".repeat(65), false)] {
+            assert_eq!(is_name(text), expect, "{text}");
+        }
+        for (text, expect) in [
+            ("http://10.0.0.5:8080/", Some("http://10.0.0.5:8080")),
+            ("https://a.example/x", Some("https://a.example/x")),
+            ("ws://a.example", None),
+            ("http://a.example/?b", None),
+            ("10.0.0.5:8080", None),
+        ] {
+            assert_eq!(own_url(text).as_deref(), expect, "{text}");
+        }
+    }
 
     #[test]
     fn a_public_address_names_a_host_of_others() {

@@ -15,8 +15,8 @@ use super::stream_address::{place_of, url_of};
 pub enum StreamGoal {
     /// The token is unknown or has expired.
     Unknown,
-    /// The call of the token runs.
-    InUse,
+    /// The call of the token runs, that of this result.
+    InUse(i64),
     /// The call of this token is over.
     Over,
     /// A result that waits for its call.
@@ -53,7 +53,7 @@ impl Conversations {
                     goal: Goal::Result(result_id),
                 })
             }
-            ResultStatus::Dispatched | ResultStatus::Running => StreamGoal::InUse,
+            ResultStatus::Dispatched | ResultStatus::Running => StreamGoal::InUse(result_id),
             ResultStatus::Initializing | ResultStatus::Queued => StreamGoal::Unknown,
             _ if never_came => StreamGoal::Unknown,
             _ => StreamGoal::Over,

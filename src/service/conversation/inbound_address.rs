@@ -59,6 +59,16 @@ pub(crate) enum Goal {
     AlwaysOn { human_id: i64, simulation_id: i64 },
 }
 
+impl InboundAddress {
+    /// Returns the result that listens there; `None`: a Digital Human does, at any time.
+    pub(crate) fn result_id(&self) -> Option<i64> {
+        match self.goal {
+            Goal::Result(result_id) => Some(result_id),
+            Goal::AlwaysOn { .. } => None,
+        }
+    }
+}
+
 /// The rows that say how a result meets its agent.
 pub(crate) struct Stage {
     pub agent: AgentSpec,
@@ -346,7 +356,8 @@ impl Conversations {
     pub(crate) async fn begin_answered(&self, db: &mut Session, row: &mut Row<ResultDoc>, about: Object) -> Result<()> {
         row.doc.private = redactor_of(db, &row.doc).await?.is_some();
         row.doc.note("incoming", Value::Object(about));
-        self.step(db, row, ResultStatus::Dispatched).await
+        self.step(db, row, ResultStatus::Dispatched).await?;
+        db.hold_result(row.id).await
     }
 
     /// Takes a number over for a Digital Human that listens on it from now on. Results of others that wait for a call

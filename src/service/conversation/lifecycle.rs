@@ -20,6 +20,9 @@ use super::rerun::reconnects;
 use super::verdict::settle;
 use crate::files::RESULTS_FOLDER;
 
+/// Message of a conversation that the engine's own end interrupted.
+pub(crate) const RESTARTED: &str = "The engine was restarted during the call";
+
 impl Conversations {
     /// Moves a result from `from` to `to`, with what `patch` changes, in one transaction. A result that is elsewhere,
     /// or a change that is not allowed, is a conflict and nothing is changed.
@@ -124,8 +127,11 @@ impl Conversations {
             let text = format!("Simulation result cannot change from {} to {}", from.as_str(), to.as_str());
             return Err(Error::Conflict(text));
         }
-        if from.is_open() && !to.is_open() && !self.settings.trunks.is_empty() {
-            self.end_dials(db, row).await?;
+        if from.is_open() && !to.is_open() {
+            db.let_go_of_result(row.id).await?;
+            if !self.settings.trunks.is_empty() {
+                self.end_dials(db, row).await?;
+            }
         }
         if let Some(simulation) = reconnects(db, row, to).await? {
             return Box::pin(self.rerun(db, row, &simulation, to)).await;
@@ -272,19 +278,47 @@ impl Conversations {
     /// Ends a conversation that is at work by its status, though its job could be claimed again: the engine that held
     /// it is gone.
     pub async fn end_abandoned(&self, organization: &str, result_id: i64) -> Result<()> {
-        // Work that this engine holds is not abandoned, however long its lease could not be renewed; records that wait
+        // Work that an engine holds is not abandoned, however long its lease could not be renewed; records that wait
         // are stored.
         if self.restore_one(result_id).await {
             return Ok(());
         }
-        if !self.live.holds(result_id) && self.break_off(organization, result_id).await? {
+        let holder = self.store.org("").read().await?.engine_of_result(result_id).await?;
+        if let Some(engine) = holder.filter(|engine| !engine.is_alive) {
+            self.end_lost(organization, result_id, &engine.name).await?;
+        } else if self.is_held_elsewhere(result_id).await? {
+            return Ok(());
+        } else if !self.live.holds(result_id) && self.break_off(organization, result_id, RESTARTED).await? {
             tracing::warn!(result_id, "conversation of a dead engine ended");
         }
         Ok(())
     }
 
-    /// Ends a conversation that a restart interrupted; returns false if it was not at work.
-    pub(crate) async fn break_off(&self, organization: &str, result_id: i64) -> Result<bool> {
+    /// True if another engine, which works, holds the call of a result.
+    async fn is_held_elsewhere(&self, result_id: i64) -> Result<bool> {
+        let holder = self.store.org("").read().await?.engine_of_result(result_id).await?;
+        let me = self.store.engine().await?;
+        Ok(holder.is_some_and(|engine| engine.is_alive && engine.id != me))
+    }
+
+    /// Ends a conversation whose engine gives no sign of life any more; returns false if it was not at work.
+    pub(crate) async fn end_lost(&self, organization: &str, result_id: i64, engine: &str) -> Result<bool> {
+        let message = match engine {
+            "" => "The engine that made the call was lost".to_owned(),
+            name => format!("The engine {name:?} was lost during the call"),
+        };
+        let ended = self.break_off(organization, result_id, &message).await?;
+        if !ended {
+            // It has gone on, or is gone.
+            let mut db = self.store.org(organization).write().await?;
+            db.let_go_of_result(result_id).await?;
+            db.commit().await?;
+        }
+        Ok(ended)
+    }
+
+    /// Ends a conversation that the end of its engine interrupted; returns false if it was not at work.
+    pub(crate) async fn break_off(&self, organization: &str, result_id: i64, message: &str) -> Result<bool> {
         // Its records wait for the database, and are stored soon.
         if self.has_kept(result_id).await {
             return Ok(false);
@@ -298,7 +332,7 @@ impl Conversations {
         if db.mail_owner(result_id).await?.is_some_and(|owner| owner.attempt == row.doc.body.attempt) {
             return Ok(false);
         }
-        row.doc.body.fail(ErrorCode::EngineRestarted, "The engine was restarted during the call");
+        row.doc.body.fail(ErrorCode::EngineRestarted, message);
         row.doc.body.end_time = Some(Timestamp(self.clock.now_ms()));
         if row.doc.private {
             self.forget_words(result_id, &mut row.doc).await?;

@@ -50,6 +50,11 @@ impl Running {
         self.calls().remove(&result_id);
     }
 
+    /// Returns the results whose calls run.
+    pub fn results(&self) -> Vec<i64> {
+        self.calls().keys().copied().collect()
+    }
+
     /// True if no call is running.
     pub fn is_idle(&self) -> bool {
         self.calls().is_empty()

@@ -20,16 +20,20 @@ use super::lease::log_failure;
 use crate::{NotDone, StreamGoal};
 
 /// Reasons for which a connection is not taken.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamRefusal {
     /// The token is unknown or has expired.
     Unknown,
     /// The call of the token runs.
     InUse,
+    /// The call of the token runs at another engine: the start of its URLs.
+    Elsewhere(String),
     /// The call of the token is over.
     Over,
-    /// No place is free, or the engine is about to stop.
+    /// No place is free.
     Busy,
+    /// The engine begins nothing new; another one may.
+    Draining,
 }
 
 /// A result that is DISPATCHED, with its place among the calls.
@@ -66,7 +70,7 @@ impl AgentStreams {
         let inbound = match service.conversations().stream_goal(token).await? {
             StreamGoal::Address(inbound) => inbound,
             StreamGoal::Unknown => return Err(NotDone::Reason(StreamRefusal::Unknown)),
-            StreamGoal::InUse => return Err(NotDone::Reason(StreamRefusal::InUse)),
+            StreamGoal::InUse(id) => return Err(NotDone::Reason(self.in_use(id).await?)),
             StreamGoal::Over => return Err(NotDone::Reason(StreamRefusal::Over)),
         };
         let about = json!({ "source": source.to_string() });
@@ -76,8 +80,8 @@ impl AgentStreams {
             service.runs().note_unanswered(&inbound, about).await?;
             return Err(NotDone::Reason(StreamRefusal::Busy));
         }
-        if self.desk.stopping.is_cancelled() {
-            return Err(NotDone::Reason(StreamRefusal::Busy));
+        if self.desk.stopping.is_cancelled() || service.engines().is_draining() {
+            return Err(NotDone::Reason(StreamRefusal::Draining));
         }
         let Some(permit) = self.desk.free_place().await else {
             return Err(NotDone::Reason(StreamRefusal::Busy));
@@ -87,9 +91,17 @@ impl AgentStreams {
             // Somebody was faster, or its run has no place.
             None => match service.conversations().stream_goal(token).await? {
                 StreamGoal::Address(_) => Err(NotDone::Reason(StreamRefusal::Busy)),
+                StreamGoal::InUse(id) => Err(NotDone::Reason(self.in_use(id).await?)),
                 _ => Err(NotDone::Reason(StreamRefusal::InUse)),
             },
         }
+    }
+
+    /// Returns why a result that has its call is not taken: another engine may hold it.
+    async fn in_use(&self, result_id: i64) -> Result<StreamRefusal> {
+        let holder = self.desk.workshop.service.engines().elsewhere(result_id).await?;
+        let address = holder.and_then(|engine| engine.address);
+        Ok(address.map_or(StreamRefusal::InUse, StreamRefusal::Elsewhere))
     }
 
     /// Holds the call of a seat over a connection that was opened; `None`: the handshake failed.

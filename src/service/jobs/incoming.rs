@@ -57,12 +57,31 @@ impl Desk {
         timeout(PLACE_WITHIN, self.permits.clone().acquire_owned()).await.ok()?.ok()
     }
 
+    /// Sends a call to the engine that holds the result of its address; refuses it as busy where that is this one.
+    async fn pass_on(&self, incoming: &Incoming, result_id: Option<i64>) -> Result<()> {
+        let Workshop { service, engine, .. } = &self.workshop;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_');
+        let holder = match result_id.filter(|_| incoming.called.chars().all(is_plain)) {
+            Some(result_id) => service.engines().elsewhere(result_id).await?,
+            None => None,
+        };
+        match holder.and_then(|holder| holder.sip) {
+            Some(sip) => engine.redirect(incoming, &sip).await,
+            None => engine.refuse(incoming, Refusal::Busy).await,
+        }
+        Ok(())
+    }
+
     async fn take(&self, incoming: Incoming) -> Result<()> {
         let Workshop { service, engine, inbound_allow, .. } = &self.workshop;
         // Whoever sets the engine up names its trunks as well as its other callers.
         let trunk = engine.trunk_at(incoming.source.ip());
         if trunk.is_none() && !inbound_allow.allow(incoming.source.ip()) {
             engine.refuse(&incoming, Refusal::Forbidden).await;
+            return Ok(());
+        }
+        if service.engines().is_draining() {
+            engine.refuse(&incoming, Refusal::Draining).await;
             return Ok(());
         }
         let reached = match service.runs().reached_by(&incoming.called, &called_user(&incoming.to)).await {
@@ -78,10 +97,7 @@ impl Desk {
                 engine.refuse(&incoming, Refusal::NotFound).await;
                 return Ok(());
             }
-            Reached::Busy => {
-                engine.refuse(&incoming, Refusal::Busy).await;
-                return Ok(());
-            }
+            Reached::Busy(result_id) => return self.pass_on(&incoming, result_id).await,
         };
         if let Some((username, password)) = &inbound.login
             && !engine.authorize(&incoming, username, password).await
@@ -102,7 +118,8 @@ impl Desk {
         };
         match service.runs().take_call(&inbound, about).await {
             Ok(Some(job)) => call::answer(&self.workshop, &job, &self.stopping, incoming).await?,
-            Ok(None) => engine.refuse(&incoming, Refusal::Busy).await,
+            // Another engine may have been faster.
+            Ok(None) => self.pass_on(&incoming, inbound.result_id()).await?,
             Err(error) => {
                 engine.refuse(&incoming, Refusal::Failure).await;
                 return Err(error);

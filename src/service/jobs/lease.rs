@@ -9,16 +9,16 @@ use ringer_base::error::{Error, Result};
 use ringer_provider::Account;
 use ringer_store::queue::{CallLogJob, Claimed, EvaluateJob, Job, Queue, Turns};
 use tokio::sync::watch;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 use tracing::Instrument;
 use tracing::field::Empty;
 
 use crate::{EVALUATION_MS, Service};
 
-/// Length of a lease in milliseconds; it is renewed while the work goes on.
-pub(super) const LEASE_MS: i64 = 120_000;
-/// Interval at which a lease is renewed.
-const RENEW_EVERY: Duration = Duration::from_secs(30);
+/// Parts of a lease after each of which it is renewed while the work goes on.
+const PARTS: u64 = 4;
+/// Longest wait before a renewal that failed is tried again.
+const RENEW_AGAIN: Duration = Duration::from_secs(5);
 /// Longest wait for a signal that does not come (a lease of another process that ends).
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Claims of one job after which it is given up.
@@ -42,7 +42,7 @@ pub(super) async fn claim<J: Job>(service: &Service) -> (Claimed, J) {
 async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
     let mut wait = ClaimWait::new(service, kinds);
     loop {
-        let claimed = wait.queue.claim(kinds, LEASE_MS).await;
+        let claimed = wait.queue.claim(kinds, service.settings().lease_ms).await;
         if let Some(claimed) = wait.unless_claimed(claimed).await {
             return claimed;
         }
@@ -53,7 +53,7 @@ async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
 pub(super) async fn claim_in_turn(service: &Service, kinds: &[&str], turns: &mut Turns) -> Claimed {
     let mut wait = ClaimWait::new(service, kinds);
     loop {
-        let claimed = wait.queue.claim_in_turn(kinds, LEASE_MS, turns).await;
+        let claimed = wait.queue.claim_in_turn(kinds, service.settings().lease_ms, turns).await;
         if let Some(claimed) = wait.unless_claimed(claimed).await {
             return claimed;
         }
@@ -104,14 +104,20 @@ pub(super) async fn run_with_lease<T>(
     claimed: &Claimed,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
-    let mut renew = pace_every(RENEW_EVERY);
-    renew.tick().await;
+    let lease_ms = service.settings().lease_ms;
+    let every = Duration::from_millis(lease_ms.unsigned_abs() / PARTS);
+    let mut renewal = pin!(sleep(every));
     let span = tracing::info_span!("job", id = claimed.id, kind = claimed.kind, result_id = Empty);
     let mut work = pin!(catch_panic(work).instrument(span));
     loop {
         tokio::select! {
             done = &mut work => return done,
-            _ = renew.tick() => log_failure("failed to renew the lease of a job", service.queue().extend(claimed, LEASE_MS).await),
+            () = &mut renewal => {
+                let renewed = service.queue().extend(claimed, lease_ms).await;
+                let wait = if renewed.is_ok() { every } else { every.min(RENEW_AGAIN) };
+                log_failure("failed to renew the lease of a job", renewed);
+                renewal.set(sleep(wait));
+            }
         }
     }
 }

@@ -77,7 +77,7 @@ impl Upkeep {
         let queue = self.service.queue();
         let kinds = [&SHORT[..], &ASKING[..], &LONG[..], &CARDS[..]].concat();
         let mut count = 0;
-        while let Some(claimed) = queue.claim(&kinds, super::lease::LEASE_MS).await? {
+        while let Some(claimed) = queue.claim(&kinds, crate::LEASE_MS).await? {
             self.perform(&claimed).await?;
             queue.finish_job(&claimed).await?;
             count += 1;

@@ -64,7 +64,7 @@ pub(super) async fn work(service: Service, tasks: Tasks, stopping: CancellationT
 #[cfg(any(test, feature = "testing"))]
 pub async fn store_due(service: &Service) -> Result<usize> {
     let (queue, mut count) = (service.queue(), 0);
-    while let Some(claimed) = queue.claim(&[StoreJob::NAME, EraseJob::NAME], super::lease::LEASE_MS).await? {
+    while let Some(claimed) = queue.claim(&[StoreJob::NAME, EraseJob::NAME], crate::LEASE_MS).await? {
         count += 1;
         match perform(service, &claimed).await? {
             Stored::Done => queue.finish_job(&claimed).await?,

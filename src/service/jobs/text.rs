@@ -27,6 +27,7 @@ use self::work::{TextWork, wait_for_change};
 use super::conversation::{Left, left_behind, left_off};
 use super::lease::{catch_panic, claim, pace_every, run_with_lease};
 use super::workshop::Workshop;
+use super::{until_draining, until_open};
 use crate::{BeginText, Obstacle, PreparedText};
 
 /// Largest number of conversations at the same time.
@@ -36,8 +37,10 @@ const AT_ONCE: usize = 2000;
 pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: CancellationToken) {
     let permits = Arc::new(Semaphore::new(AT_ONCE));
     let mut pace = pace_every(Duration::from_secs_f64(1.0 / workshop.start_rate_per_s));
+    let mut draining = workshop.service.engines().watch_draining();
     loop {
         let next = async {
+            until_open(&mut draining).await;
             let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
             pace.tick().await;
             (permit, claim::<TextJob>(&workshop.service).await)
@@ -47,6 +50,10 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
             () = claiming.cancelled() => return,
             next = next => next,
         };
+        if *draining.borrow() {
+            left_off(&workshop.service, &claimed, Ok(Left::Waiting)).await;
+            continue;
+        }
         let (workshop, claiming) = (workshop.clone(), claiming.clone());
         tasks.spawn("text job", async move {
             let service = &workshop.service;
@@ -119,7 +126,7 @@ impl TextWork<'_> {
         hangups: mpsc::Receiver<EndReason>,
     ) -> Result<Left> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
-        if prepared.spec.first != First::Agent && self.stopping.is_cancelled() {
+        if prepared.spec.first != First::Agent && self.is_ending() {
             return Ok(Left::Waiting);
         }
         let BeginText::Entered(redactor) = service.placements().begin_text(self.job, from, prepared.terms()).await?
@@ -136,7 +143,7 @@ impl TextWork<'_> {
                 in_lane = false;
             }
             if !self.is_written_to(prepared.ringing_ms, &mut changes).await? {
-                return Ok(if self.stopping.is_cancelled() { Left::Waiting } else { Left::Done });
+                return Ok(if self.is_ending() { Left::Waiting } else { Left::Done });
             }
             if let Some(lane) = self.lane_to_enter(in_lane).await? {
                 return Ok(Left::Enters(lane));
@@ -158,9 +165,15 @@ impl TextWork<'_> {
         }
     }
 
+    /// True if no conversation is begun here any more.
+    fn is_ending(&self) -> bool {
+        self.stopping.is_cancelled() || self.workshop.service.engines().is_draining()
+    }
+
     /// Waits for the agent's first message. False: nobody is waited for any more.
     async fn is_written_to(&self, ringing_ms: i64, changes: &mut Option<watch::Receiver<u64>>) -> Result<bool> {
         let clock = self.workshop.service.clock();
+        let mut draining = self.workshop.service.engines().watch_draining();
         loop {
             let news = self.news(0, 0).await?;
             if news.status != ResultStatus::Ready || !news.messages.is_empty() {
@@ -174,6 +187,7 @@ impl TextWork<'_> {
             }
             tokio::select! {
                 () = self.stopping.cancelled() => return Ok(false),
+                () = until_draining(&mut draining) => return Ok(false),
                 () = clock.until(deadline) => {}
                 () = wait_for_change(changes) => {}
             }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use ringer_base::config::{Retention, Sources};
+use ringer_base::config::Sources;
 use ringer_engine::Engine;
 use ringer_media::measure::{ProbeTimes, YieldTimes};
 use ringer_model::Object;
 use ringer_provider::account::counting_model;
 use ringer_provider::{Account, LanguageModel};
+use ringer_store::EngineFacts;
 use serde_json::json;
 
 use super::judging::Judging;
@@ -32,8 +33,6 @@ pub struct Workshop {
     pub yield_times: YieldTimes,
     /// Calls begun in one second.
     pub start_rate_per_s: f64,
-    /// Times and sizes up to which things are kept.
-    pub retention: Retention,
     /// Sources that may call in.
     pub inbound_allow: Sources,
     /// Model that judges sound; `None`: sound is not judged.
@@ -47,6 +46,19 @@ impl Workshop {
     pub(super) fn counting(&self, account: &Arc<Account>) -> Workshop {
         let ear = self.ear.as_ref().map(|model| counting_model(model, account));
         Workshop { placement_settings: self.terms_counting(account), ear, ..self.clone() }
+    }
+
+    /// Returns what this engine tells others of itself.
+    pub(super) fn facts(&self) -> EngineFacts {
+        let settings = self.service.settings();
+        EngineFacts {
+            name: settings.engine.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            address: settings.own_url.clone(),
+            sip: Some(self.engine.sip_address().to_string()),
+            capacity: i64::try_from(self.engine.max_calls()).unwrap_or(i64::MAX),
+            lease_ms: settings.lease_ms,
+        }
     }
 
     /// Returns what the conversation of a result is placed with: uses of models by its caller count for the result.

@@ -101,6 +101,7 @@ impl Placements {
         // Before the room is there, so that it is known whatever happens to this engine.
         row.doc.room = prepared.room.as_ref().and_then(|room| room.own_name()).map(str::to_owned);
         self.conversations.step(&mut db, &mut row, ResultStatus::Dispatched).await?;
+        db.hold_result(result_id).await?;
         db.commit().await?;
         self.conversations.note_move(ResultStatus::Queued, &row);
         Ok(Begin::Prepared(Box::new(prepared), redactor))

@@ -128,6 +128,7 @@ impl Runs {
             start_told: false,
             day: Some(day),
             created_by: None,
+            name: None,
         };
         Ok((db.insert(&run, now, None).await?, seed))
     }

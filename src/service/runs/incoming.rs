@@ -20,8 +20,8 @@ use crate::conversation::user_part::{called_number, dialled_digits, national_dig
 pub enum Reached {
     /// No result or Digital Human has this address.
     Nobody,
-    /// The holder of this address is in a call.
-    Busy,
+    /// The holder of this address, a result where it is one, is in a call.
+    Busy(Option<i64>),
     /// The call is for this holder of the address.
     Address(InboundAddress),
 }
@@ -38,7 +38,7 @@ impl Runs {
 
     /// Returns the receiver of a call to `user`, the user part of its Request-URI.
     pub async fn receiver_of(&self, user: &str) -> Result<Reached> {
-        let mut busy = false;
+        let mut busy = None;
         let mut forms = spellings(user);
         let called = self.called_number(user).await?;
         forms.extend(called.filter(|number| !forms.contains(number)));
@@ -64,14 +64,14 @@ impl Runs {
                 let (login, goal) = (login(&agent), Goal::Result(result_id));
                 return Ok(Reached::Address(InboundAddress { organization, unresponsive, login, goal }));
             }
-            busy = true;
+            busy = Some(result_id);
         }
         for address in &forms {
             if let Some(inbound) = self.always_on_address(address).await? {
                 return Ok(Reached::Address(inbound));
             }
         }
-        Ok(if busy { Reached::Busy } else { Reached::Nobody })
+        Ok(busy.map_or(Reached::Nobody, |result_id| Reached::Busy(Some(result_id))))
     }
 
     /// Returns the number of a trunk that a user part names: one that a trunk lists, or that was added and is carried.

@@ -156,6 +156,7 @@ impl Runs {
             start_told: false,
             day: None,
             created_by: Some(caller.author()),
+            name: None,
         };
         let run_id = db.insert(&run, now, Some(caller.author())).await?;
         let lane = Lane::of_run(run_id, &plan.simulation.doc);
@@ -506,6 +507,7 @@ fn run_item(
         seed: Some(run.doc.seed),
         completed_at: run.doc.completed_at,
         queue_reasons,
+        name: run.doc.name,
     }
 }
 
@@ -528,5 +530,6 @@ fn run_record(
         queue_reasons,
         usage: None,
         corrected: None,
+        name: run.doc.name,
     }
 }

@@ -4,6 +4,7 @@ use ringer_base::error::Result;
 use ringer_store::queue::Queue;
 
 use super::Runs;
+use crate::conversation::lifecycle::RESTARTED;
 
 impl Runs {
     /// Recovers after a restart: conversations in progress when the engine stopped end as SYSTEM_ERROR. Returns their
@@ -11,14 +12,22 @@ impl Runs {
     /// work of a dead engine resumes when its leases expire.
     pub async fn recover(&self) -> Result<usize> {
         self.conversations.restore_ended().await?;
-        if !self.store.enter().await? {
+        let is_alone = self.store.enter().await?;
+        let mut db = self.store.system().await?;
+        // After the database was away, others may not be connected yet.
+        let has_others = db.follow_predecessors(&self.settings.engine).await?;
+        db.commit().await?;
+        if !is_alone || has_others {
             tracing::info!("another engine uses this database");
+            if is_alone {
+                self.store.admit_others().await?;
+            }
             return self.restore_schedules().await.map(|_| 0);
         }
         let interrupted = self.store.system().await?.results_interrupted().await?;
         let mut broken_off = 0;
         for (organization, id) in &interrupted {
-            broken_off += usize::from(self.conversations.break_off(organization, *id).await?);
+            broken_off += usize::from(self.conversations.break_off(organization, *id, RESTARTED).await?);
         }
         self.conversations.sweep_moved().await?;
         Queue::new(self.store.clone(), self.clock.clone()).end_leases().await?;

@@ -8,7 +8,7 @@ use ringer_model::agent::AgentDoc;
 use ringer_model::digital_human::DigitalHumanSpec;
 use ringer_model::error_code::{ErrorCode, Owner};
 use ringer_model::result::{QueueReason, ResultDoc};
-use ringer_model::run::{Counters, RunDoc};
+use ringer_model::run::{Counters, RunDoc, RunPatch};
 use ringer_model::simulation::SimulationSpec;
 use ringer_model::status::{Outcome, ResultStatus, RunOutcome, RunStatus};
 use ringer_model::time::Timestamp;
@@ -41,7 +41,8 @@ pub struct RunQuery {
     /// Only runs with this verdict: passed, failed or warning.
     #[serde(default)]
     pub outcome: Option<RunOutcome>,
-    /// Only runs whose number is this text, or whose agent, simulation, tags, author or summary contain it, any case.
+    /// Only runs whose number is this text, or whose name, agent, simulation, tags, author or summary contain it, in
+    /// any case.
     #[serde(default)]
     #[schemars(length(max = 200))]
     pub q: Option<String>,
@@ -83,6 +84,8 @@ pub struct RunPage {
 pub struct ListedRun {
     /// Id of the run.
     pub id: i64,
+    /// Name that a person gave it; null: none.
+    pub name: Option<String>,
     /// Id of the agent under test.
     pub agent_id: i64,
     /// Name of the agent; null when it was deleted.
@@ -247,6 +250,17 @@ impl Runs {
         Ok(RunChanges { run, results })
     }
 
+    /// Gives a run a name, in the place of the one that it has; an empty one takes it away. Returns the run.
+    pub async fn name_run(&self, caller: &Caller, run_id: i64, patch: &RunPatch) -> Result<ListedRun> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let mut run = db.get::<RunDoc>(run_id).await?;
+        run.doc.name = Some(patch.name.trim().to_owned()).filter(|name| !name.is_empty());
+        db.update(run_id, &run.doc, self.clock.now_ms(), Some(caller.author())).await?;
+        let named = list(&mut db, vec![run]).await?.remove(0);
+        db.commit().await?;
+        Ok(named)
+    }
+
     /// Returns a watch that changes with every stored change of a result's state in this process; `None`: no calls are
     /// made here.
     pub fn any_change(&self) -> Option<watch::Receiver<u64>> {
@@ -268,6 +282,7 @@ pub(super) async fn list(db: &mut Session, runs: Vec<Row<RunDoc>>) -> Result<Vec
         let created_by = names.key(db, run.doc.created_by).await?;
         listed.push(ListedRun {
             id: run.id,
+            name: run.doc.name.clone(),
             agent_id: run.doc.agent_id,
             agent_name,
             simulation_id: run.doc.simulation_id,
@@ -292,7 +307,7 @@ pub(super) async fn list(db: &mut Session, runs: Vec<Row<RunDoc>>) -> Result<Vec
 impl ListedRun {
     /// True if one of its texts contains this one, which is in lower case.
     fn mentions(&self, text: &str) -> bool {
-        let texts = [&self.agent_name, &self.simulation_name, &self.created_by, &self.summary];
+        let texts = [&self.name, &self.agent_name, &self.simulation_name, &self.created_by, &self.summary];
         let has = |of: &String| of.to_lowercase().contains(text);
         self.id.to_string() == text || texts.into_iter().flatten().any(has) || self.tags.iter().any(has)
     }

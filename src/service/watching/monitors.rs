@@ -10,7 +10,9 @@ use ringer_model::agent::{AgentDoc, AgentType, ConnectionType};
 use ringer_model::custom_metric::{CustomMetricSpec, MetricScope};
 use ringer_model::digital_human::DigitalHumanSpec;
 use ringer_model::id::IdString;
-use ringer_model::monitor::{Check, CheckDoc, CheckRecord, CheckType, MonitorDoc, MonitorRecord, MonitorSpec, Verdict};
+use ringer_model::monitor::{
+    Check, CheckDay, CheckDoc, CheckRecord, CheckType, MonitorDoc, MonitorRecord, MonitorSpec, Verdict,
+};
 use ringer_model::patch::Patch;
 use ringer_model::simulation::SimulationSpec;
 use ringer_model::time::Timestamp;
@@ -30,7 +32,11 @@ pub(crate) const TAG: &str = "uptime";
 /// Checks that are shown with a monitor.
 const SHOWN: i64 = 20;
 /// Time over which uptime is counted, in milliseconds.
-const UPTIME_MS: i64 = 30 * 86_400_000;
+const UPTIME_MS: i64 = 30 * DAY_MS;
+/// Time whose verdicts are told by day, in milliseconds.
+const DAYS_MS: i64 = 90 * DAY_MS;
+/// Length of a day in milliseconds.
+const DAY_MS: i64 = 86_400_000;
 /// Longest time that a check waits for the agent to answer, in seconds.
 const LONGEST_RING_S: i64 = 60;
 /// Longest call of a check, in seconds: after the longest ringing it is over, and judged, before the check is given up.
@@ -264,6 +270,7 @@ impl Watching {
         let up = db.count_checks(row.id, Verdict::Up, since).await?;
         let down = db.count_checks(row.id, Verdict::Down, since).await?;
         let recent = db.checks_of(row.id, SHOWN).await?;
+        let days = db.checks_by_day(row.id, self.clock.now_ms() - DAYS_MS).await?;
         let doc = row.doc;
         Ok(MonitorRecord {
             id: row.id,
@@ -274,6 +281,11 @@ impl Watching {
             last_checked_at: doc.last_checked_at,
             next_check_at: doc.next_check_at,
             open_incident: doc.open_incident,
+            days: days
+                .into_iter()
+                .map(|(day, up, down)| day_of(day, up, down))
+                .filter(|one| one.up + one.down > 0)
+                .collect(),
             recent_checks: recent.into_iter().map(record_of).collect(),
             created_at: Timestamp(row.created_ms),
             updated_at: Timestamp(row.updated_ms),
@@ -309,6 +321,11 @@ fn next_check(spec: &MonitorSpec, at_ms: i64) -> Result<Option<Timestamp>> {
 /// Returns the phrases of a broken agent: the built-in ones, then `more`.
 pub fn malfunction_phrases(more: &[String]) -> Vec<String> {
     MALFUNCTIONS.iter().map(|phrase| (*phrase).to_owned()).chain(more.iter().cloned()).collect()
+}
+
+fn day_of(days: i64, up: i64, down: i64) -> CheckDay {
+    let day = Timestamp(days * DAY_MS).to_string().chars().take(10).collect();
+    CheckDay { day, up, down }
 }
 
 fn record_of(row: Row<CheckDoc>) -> CheckRecord {

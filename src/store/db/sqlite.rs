@@ -30,6 +30,8 @@ use super::sqlite_error::{closed_error, fault};
 pub(crate) const SERIAL: &str = "INTEGER PRIMARY KEY AUTOINCREMENT";
 /// Name of the engine; a file has only one.
 pub(crate) const ENGINE: &str = "file";
+/// The machine's time in milliseconds since 1970.
+pub(crate) const NOW: &str = "CAST(ROUND(unixepoch('subsec') * 1000) AS BIGINT)";
 
 /// Most connections that read at the same time.
 const READERS: usize = 8;

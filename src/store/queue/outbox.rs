@@ -21,13 +21,16 @@ pub const LEASE_MS: i64 = 60_000;
 /// Longest time that an event waits, in milliseconds (for a webhook that is disabled).
 const KEPT_MS: i64 = 7 * 24 * 3_600_000;
 
-/// Condition of a claim besides the due time: the webhook is enabled and not busy, and the event is the first of its
-/// subject.
-///
-/// `$1` is now, `$2` is [`AT_ONCE`].
-const FREE: &str = "EXISTS (SELECT 1 FROM webhooks w WHERE w.id = o.webhook_id AND w.enabled = 1) \
-     AND (SELECT COUNT(*) FROM outbox b WHERE b.webhook_id = o.webhook_id AND b.lease_ms > $1) < $2 \
-     AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.webhook_id = o.webhook_id AND e.subject = o.subject AND e.id < o.id)";
+/// Returns the condition of a claim at the time `now` besides the due time: the webhook is enabled and not busy, and
+/// the event is the first of its subject. `$2` is [`AT_ONCE`].
+fn is_next(now: &str) -> String {
+    format!(
+        "EXISTS (SELECT 1 FROM webhooks w WHERE w.id = o.webhook_id AND w.enabled = 1) \
+         AND (SELECT COUNT(*) FROM outbox b WHERE b.webhook_id = o.webhook_id AND b.lease_ms > {now}) < $2 \
+         AND NOT EXISTS \
+         (SELECT 1 FROM outbox e WHERE e.webhook_id = o.webhook_id AND e.subject = o.subject AND e.id < o.id)"
+    )
+}
 
 /// An event for the webhooks that subscribe to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,16 +112,17 @@ impl Session {
 impl Queue {
     /// Claims the event that is due longest; `None` when none is due.
     pub async fn claim_event(&self) -> Result<Option<Outgoing>> {
-        let now = self.clock.now_ms();
+        let mut db = self.store.system().await?;
+        let now = db.now_at(1);
+        let (free, is_next) = (self.free(&now), is_next(&now));
         // The outer condition matters when sessions of two engines choose the same row at the same time.
         let sql = format!(
-            "UPDATE outbox SET lease_ms = $3, attempts = attempts + 1 WHERE id = (SELECT o.id FROM outbox o \
-             WHERE o.due_ms <= $1 AND (o.lease_ms IS NULL OR o.lease_ms <= $1) AND {FREE} \
-             ORDER BY o.due_ms, o.id LIMIT 1) AND (lease_ms IS NULL OR lease_ms <= $1) \
+            "UPDATE outbox SET lease_ms = {now} + $3, attempts = attempts + 1 WHERE id = (SELECT o.id FROM outbox o \
+             WHERE o.due_ms <= {now} AND {free} AND {is_next} \
+             ORDER BY o.due_ms, o.id LIMIT 1) AND {free} \
              RETURNING id, org_id, webhook_id, event_id, event, body, attempts"
         );
-        let mut db = self.store.system().await?;
-        let cells = [now.into(), AT_ONCE.into(), (now + LEASE_MS).into()];
+        let cells = [self.time(), AT_ONCE.into(), LEASE_MS.into()];
         let Some(row) = db.row(&sql, &cells).await? else { return Ok(None) };
         let claimed = outgoing_of(&row).map_err(Error::internal)?;
         db.commit().await?;
@@ -127,12 +131,14 @@ impl Queue {
 
     /// Returns the time at which the next event can be claimed, in the past when one is due; `None`: there is none.
     pub async fn next_event_ms(&self) -> Result<Option<i64>> {
+        let mut db = self.store.org("").read().await?;
+        let free = if self.store.is_settled() { "" } else { "o.lease_ms IS NULL AND " };
+        let is_next = is_next(&db.now_at(1));
         let sql = format!(
             "SELECT MIN(CASE WHEN o.lease_ms IS NULL OR o.lease_ms < o.due_ms THEN o.due_ms ELSE o.lease_ms END) \
-             FROM outbox o WHERE {FREE}"
+             FROM outbox o WHERE {free}{is_next}"
         );
-        let cells = [self.clock.now_ms().into(), AT_ONCE.into()];
-        let row = self.store.org("").read().await?.row(&sql, &cells).await?;
+        let row = db.row(&sql, &[self.time(), AT_ONCE.into()]).await?;
         row.map_or(Ok(None), |row| row.try_get(0).map_err(Error::internal))
     }
 }

@@ -49,15 +49,18 @@ impl Queue {
         if kinds.is_empty() {
             return Ok(Vec::new());
         }
-        let mut cells: Vec<Cell> = vec![self.clock.now_ms().into()];
+        let mut db = self.store.org("").read().await?;
+        let mut cells: Vec<Cell> = vec![self.time()];
         let marks = kind_marks(kinds, &mut cells);
         let here = self.here(&mut cells);
+        let now = db.now_at(1);
+        let free = self.free(&now);
         let sql = format!(
-            "SELECT org_id, CAST(SUM(CASE WHEN lease_ms > $1 THEN 1 ELSE 0 END) AS BIGINT) FROM jobs \
+            "SELECT org_id, CAST(SUM(CASE WHEN lease_ms > {now} THEN 1 ELSE 0 END) AS BIGINT) FROM jobs \
              WHERE kind IN ({marks}) {here} GROUP BY org_id \
-             HAVING SUM(CASE WHEN held = 0 AND due_ms <= $1 AND (lease_ms IS NULL OR lease_ms <= $1) THEN 1 ELSE 0 END) > 0"
+             HAVING SUM(CASE WHEN held = 0 AND due_ms <= {now} AND {free} THEN 1 ELSE 0 END) > 0"
         );
-        let rows = self.store.org("").read().await?.rows(&sql, &cells).await?;
+        let rows = db.rows(&sql, &cells).await?;
         let read = |row: &Row| -> Result<_, sqlx::Error> { Ok((row.try_get(0)?, row.try_get(1)?)) };
         rows.iter().map(|row| read(row).map_err(Error::internal)).collect()
     }

@@ -2,7 +2,7 @@
 
 mod texts;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -51,6 +51,7 @@ enum Order {
     Authorize(CallKey, Box<Demand>, oneshot::Sender<bool>),
     AskInterval(Option<u32>),
     KeepLines(Box<(Vec<LineTerms>, Resolver, Clock)>),
+    Register(BTreeSet<String>),
     LimitStrangers(Sources),
     Text(TextOrder),
 }
@@ -137,6 +138,11 @@ impl SipSocket {
     /// Keeps these lines to providers from now on: registers them, asks whether they answer, and knows their hosts.
     pub async fn keep_lines(&self, terms: Vec<LineTerms>, resolver: Resolver, clock: Clock) {
         let _ = self.orders.send(Order::KeepLines(Box::new((terms, resolver, clock)))).await;
+    }
+
+    /// Keeps the registrations of these lines from now on, and takes those of the others back.
+    pub async fn register_lines(&self, names: BTreeSet<String>) {
+        let _ = self.orders.send(Order::Register(names)).await;
     }
 
     /// Limits what strangers send from now on; `allowed` are none, nor are hosts of lines and of calls.
@@ -366,6 +372,7 @@ impl SipDriver {
                 let terms = terms.into_iter().map(|terms| terms.at(&self.local));
                 self.lines.begin(now(), terms.collect(), (resolver, clock), random_seed);
             }
+            Order::Register(names) => self.lines.register(now(), &names, random_seed),
             Order::LimitStrangers(allowed) => self.strangers.limit(allowed),
             Order::Text(order) => self.carry_out_text(order),
             Order::Authorize(key, demand, reply) => {

@@ -51,6 +51,8 @@ pub enum SipOrder {
     Answer(String),
     /// A refusal with this status and Q.850 cause.
     Reject(u16, Option<u16>),
+    /// A refusal with this status and these header fields.
+    RejectWith(u16, Vec<(&'static str, String)>),
     /// INFO with a digit and its length in milliseconds.
     Digit(char, u32),
     /// Address of the target of a redirect; `None` ends the call.
@@ -86,6 +88,7 @@ impl SipOrder {
             SipOrder::Ring(code, sdp) => endpoint.ring(now, key, code, sdp),
             SipOrder::Answer(sdp) => endpoint.answer(now, key, sdp),
             SipOrder::Reject(code, q850_cause) => endpoint.reject(now, key, code, q850_cause),
+            SipOrder::RejectWith(code, headers) => endpoint.reject_with(now, key, code, &headers),
             SipOrder::Digit(digit, duration_ms) => endpoint.send_digit(now, key, digit, duration_ms),
             SipOrder::Resolved(hops) => endpoint.take_destinations(now, key, hops),
             SipOrder::Transfer(accepted) => endpoint.answer_transfer(now, key, accepted),
@@ -103,6 +106,16 @@ impl SipOrder {
     }
 }
 
+/// Seconds after which a caller may try a side again that takes no calls for now.
+const RETRY_AFTER_S: u32 = 60;
+
+impl SipOrder {
+    /// Returns the answer that sends a caller to `user` at another host and port (302).
+    pub fn redirect(user: &str, to: &str) -> SipOrder {
+        SipOrder::RejectWith(302, vec![("Contact", format!("<sip:{user}@{to}>"))])
+    }
+}
+
 impl From<Refusal> for SipOrder {
     /// Status codes of RFC 3261 21 with causes of ITU-T Q.850.
     fn from(refusal: Refusal) -> SipOrder {
@@ -113,6 +126,9 @@ impl From<Refusal> for SipOrder {
             Refusal::NoAnswer => (480, Some(19)),
             Refusal::NoMedia => (488, None),
             Refusal::Failure => (500, Some(41)),
+            Refusal::Draining => {
+                return SipOrder::RejectWith(503, vec![("Retry-After", RETRY_AFTER_S.to_string())]);
+            }
         };
         SipOrder::Reject(code, q850_cause)
     }

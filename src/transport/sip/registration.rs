@@ -1,13 +1,13 @@
 //! Lines to providers at the SIP sockets: each is kept registered and asked whether it answers, and tells how it
 //! stands.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use ringer_base::clock::Clock;
+use ringer_base::clock::{Clock, random_seed};
 use ringer_base::config::SipListen;
 use ringer_base::guard::Guard;
 use ringer_base::tasks::Tasks;
@@ -111,6 +111,8 @@ pub(super) struct Found {
 /// Every line of one endpoint.
 pub(super) struct Lines {
     lines: Vec<KeptLine>,
+    /// Names of the lines whose registrations are kept; `None`: all.
+    registered: Option<BTreeSet<String>>,
     resolver: Resolver,
     clock: Clock,
     tasks: Tasks,
@@ -124,7 +126,12 @@ pub(super) struct Lines {
 
 struct KeptLine {
     name: String,
+    account: Account,
     line: Line,
+    /// True while the registration is kept, where there is one.
+    is_registered: bool,
+    /// True while the registration is taken back.
+    is_leaving: bool,
     /// The connection of the registration, which stays open.
     hold: Option<(ConnectionId, Hold)>,
 }
@@ -134,7 +141,8 @@ impl Lines {
         let (finder, found) = mpsc::channel(LOOK_UPS);
         let (lines, hosts) = (Vec::new(), HashSet::new());
         let (resolver, tasks) = (Resolver::default(), tasks.clone());
-        Lines { lines, resolver, clock: Clock::Real, tasks, finder, found, board, hosts, is_new: false }
+        let clock = Clock::Real;
+        Lines { lines, registered: None, resolver, clock, tasks, finder, found, board, hosts, is_new: false }
     }
 
     /// Begins to keep these lines. `draw` gives each a seed.
@@ -146,12 +154,44 @@ impl Lines {
         mut draw: impl FnMut() -> u64,
     ) {
         (self.resolver, self.clock) = (resolver, clock);
+        let registered = self.registered.clone();
         let kept = |LineTerms { name, account }: LineTerms| {
-            let line = Line::new(now, account, draw());
-            KeptLine { name, line, hold: None }
+            let is_registered = registered.as_ref().is_none_or(|names| names.contains(&name));
+            let expires_s = account.expires_s.filter(|_| is_registered);
+            let line = Line::new(now, Account { expires_s, ..account.clone() }, draw());
+            KeptLine { name, account, line, is_registered, is_leaving: false, hold: None }
         };
         self.lines.extend(terms.into_iter().map(kept));
         self.is_new = true;
+    }
+
+    /// Keeps the registrations of these lines from now on, and takes the others back. Whether a line answers is asked
+    /// either way. `draw` gives each a seed.
+    pub(super) fn register(&mut self, now: Time, names: &BTreeSet<String>, mut draw: impl FnMut() -> u64) {
+        self.registered = Some(names.clone());
+        for kept in self.lines.iter_mut().filter(|kept| kept.account.expires_s.is_some()) {
+            let is_wanted = names.contains(&kept.name);
+            if is_wanted == kept.is_registered {
+                continue;
+            }
+            kept.is_registered = is_wanted;
+            kept.is_leaving = !is_wanted;
+            match is_wanted {
+                true => (kept.line, kept.hold) = (Line::new(now, kept.account.clone(), draw()), None),
+                false => kept.line.leave(now),
+            }
+            self.is_new = true;
+        }
+        self.end_leaving(now);
+    }
+
+    /// Keeps a line without its registration once that is taken back.
+    fn end_leaving(&mut self, now: Time) {
+        for kept in self.lines.iter_mut().filter(|kept| kept.is_leaving && kept.line.is_over()) {
+            let account = Account { expires_s: None, ..kept.account.clone() };
+            (kept.line, kept.hold, kept.is_leaving) = (Line::new(now, account, random_seed()), None, false);
+            self.is_new = true;
+        }
     }
 
     /// Waits for the end of a look-up; for ever where there is none.
@@ -176,7 +216,9 @@ impl Lines {
             return false;
         }
         self.is_new = true;
-        self.lines.iter_mut().any(|kept| kept.line.receive(now, from, bytes))
+        let is_taken = self.lines.iter_mut().any(|kept| kept.line.receive(now, from, bytes));
+        self.end_leaving(now);
+        is_taken
     }
 
     /// Takes that nothing can be delivered to `to`.
@@ -200,6 +242,7 @@ impl Lines {
             kept.line.tick(now);
             self.is_new = true;
         }
+        self.end_leaving(now);
     }
 
     /// Returns the time at which `tick` is wanted next.
@@ -209,7 +252,12 @@ impl Lines {
 
     /// Takes every registration back.
     pub(super) fn leave(&mut self, now: Time) {
-        self.lines.iter_mut().for_each(|kept| kept.line.leave(now));
+        for kept in &mut self.lines {
+            // What is taken back already goes on to be.
+            if !std::mem::take(&mut kept.is_leaving) {
+                kept.line.leave(now);
+            }
+        }
     }
 
     /// True once every registration is taken back, or was given up.
