@@ -33,6 +33,7 @@ pub mod demo;
 pub mod doctor;
 pub mod engines;
 pub mod init;
+pub mod judge;
 pub mod keys;
 mod lines;
 pub mod load;
@@ -105,6 +106,8 @@ pub enum Command {
     Doctor(doctor::Args),
     /// List, add, check and remove neural models of speech.
     Models(models::Args),
+    /// Report how far the language model that judges can be trusted.
+    Judge(judge::Args),
     /// Create, list and revoke API keys.
     Keys(keys::Args),
     /// Check the object store of files, and move files between stores.
@@ -142,6 +145,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Selftest(args) => selftest::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Models(args) => models::run(args).await,
+        Command::Judge(args) => judge::run(args).await,
         Command::Keys(args) => keys::run(args).await,
         Command::Storage(args) => storage::run(args).await,
         Command::Engines(args) => engines::run(args).await,
@@ -261,6 +265,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         email: config.email.clone().into(),
         hears: config.audio_model.base_url.is_some(),
         models: models(config).into(),
+        judge: config.judge.clone().into(),
         callers_usd_per_day: config.language_model.max_usd_per_day,
         behaviour: config.behaviour.clone(),
         names: Resolver::default(),

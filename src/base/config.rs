@@ -14,6 +14,7 @@ mod behaviour;
 mod bus;
 mod codecs;
 mod email;
+mod judge;
 mod listen;
 mod models;
 mod notify;
@@ -37,6 +38,7 @@ pub use behaviour::{
 };
 pub use bus::Bus;
 pub use email::Email;
+pub use judge::Judge;
 pub use listen::SipListen;
 pub use models::LanguageModel;
 pub use notify::Notify;
@@ -92,6 +94,8 @@ pub struct Config {
     pub language_models: BTreeMap<String, LanguageModel>,
     /// Further models that judge by ear, by the names that metrics choose them by.
     pub audio_models: BTreeMap<String, LanguageModel>,
+    /// Panel of judges, and least rates of a proven one.
+    pub judge: Judge,
     /// Trusted certificates, and agents whose certificates are not verified.
     pub tls: Tls,
     /// Place of the speech models.
@@ -321,6 +325,7 @@ impl Default for Config {
             audio_model: LanguageModel::default(),
             language_models: BTreeMap::new(),
             audio_models: BTreeMap::new(),
+            judge: Judge::default(),
             tls: Tls::default(),
             speech: SpeechFiles::default(),
             synthesizer: Synthesizer::default(),

@@ -492,7 +492,7 @@ async fn start_engine(
 }
 
 /// Returns the default model of one kind, set in `section`, with those that are chosen by name.
-fn models(
+pub(super) fn models(
     section: &str,
     main: &config::LanguageModel,
     others: &BTreeMap<String, config::LanguageModel>,

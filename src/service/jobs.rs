@@ -13,6 +13,7 @@ mod follow_up;
 mod heart;
 mod incoming;
 mod incoming_texts;
+mod judge_card;
 mod judging;
 mod lease;
 mod line_test;
@@ -46,6 +47,7 @@ use crate::{Cleared, Running, Service};
 
 pub use self::agent_stream::{AgentStreams, Seat, StreamRefusal};
 use self::conversation::{Left, left_behind, left_off};
+pub use self::judge_card::make_card;
 pub use self::judging::Judging;
 use self::lease::{LOOK_EVERY, catch_panic, claim, claim_in_turn, finish_job, log_failure, pace_every, run_with_lease};
 pub use self::line_test::{LineStep, LineTest, LineTests};

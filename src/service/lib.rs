@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use ringer_base::clock::Clock;
 use ringer_base::config::{
-    Behaviour, Capture, Email, Notify, OrganizationLimits, Pipelines, Retention, Sms, Trunk, nearest,
+    Behaviour, Capture, Email, Judge, Notify, OrganizationLimits, Pipelines, Retention, Sms, Trunk, nearest,
 };
 use ringer_base::error::{Error, Result};
 use ringer_base::guard::Guard;
@@ -74,6 +74,7 @@ pub use self::evaluation::Evaluations;
 pub use self::evaluation::call_logs::{
     CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted,
 };
+pub use self::evaluation::cards::{CardList, CardWork};
 pub use self::evaluation::follow_up::FollowUp;
 pub use self::evaluation::material::ToJudge;
 pub use self::evaluation::overdue::EVALUATION_MS;
@@ -280,6 +281,8 @@ pub struct Settings {
     pub hears: bool,
     /// Language models and models that judge by ear, the default of each first.
     pub models: Arc<Vec<ModelRecord>>,
+    /// Panel of judges, and least rates of a proven one.
+    pub judge: Arc<Judge>,
     /// Budget of the default language model a day in USD, at which new conversations wait; `None`: no limit.
     pub callers_usd_per_day: Option<f64>,
     /// Numbers behind the named levels of Digital Humans.
@@ -347,6 +350,7 @@ impl Settings {
             email: Arc::default(),
             hears: false,
             models: Arc::default(),
+            judge: Arc::default(),
             callers_usd_per_day: None,
             behaviour: Behaviour::default(),
             names: Resolver::default(),

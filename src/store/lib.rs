@@ -16,6 +16,7 @@ pub mod events;
 mod evidence_keys;
 pub mod idempotency;
 mod issues;
+mod judge_cards;
 mod keys;
 mod legs;
 mod mails;

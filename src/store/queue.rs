@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 pub use self::after::AfterJob;
-pub use self::judging::{CallLogJob, EvaluateJob, FinishedJob, FollowUpJob, SummaryJob};
+pub use self::judging::{CallLogJob, EvaluateJob, FinishedJob, FollowUpJob, JudgeCardJob, SummaryJob};
 pub use self::storing::{EraseJob, StoreJob};
 pub use self::turns::Turns;
 use crate::db::Cell;

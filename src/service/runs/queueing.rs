@@ -26,6 +26,7 @@ use uuid::Uuid;
 
 use super::Runs;
 use crate::conversation::waiting::count_reasons;
+use crate::evaluation::trust::{correct_rate, note_cards};
 use crate::library::agents::base_seed;
 use crate::library::field_rules;
 use crate::library::versions::version_of;
@@ -220,12 +221,19 @@ impl Runs {
         let simulation = db.get::<SimulationSpec>(run.doc.simulation_id).await?.doc;
         let counters = db.tally(run_id).await?.counters;
         let mut results = db.results_of_run(run_id).await?;
+        let bodies = results.iter_mut().map(|row| &mut row.doc.body).collect();
+        note_cards(&mut db, self.evaluations.least(), bodies).await?;
+        let corrected = correct_rate(&mut db, &results).await?;
         let uses = db.use_of_run(run_id).await?;
         note_usages(&mut results, &uses);
         let usage = usage_of(&join_sums(uses.into_iter().map(|(_, sum)| sum)));
         let reasons = self.conversations.queue_reasons(&mut db, &results).await?;
         Ok(RunResults {
-            simulation_run: RunRecord { usage, ..run_record(run, counters, &simulation, count_reasons(&reasons)) },
+            simulation_run: RunRecord {
+                usage,
+                corrected,
+                ..run_record(run, counters, &simulation, count_reasons(&reasons))
+            },
             simulation_results: results.into_iter().map(|row| self.result_record(row, &reasons, caller)).collect(),
             status: "200".into(),
         })
@@ -527,6 +535,7 @@ fn run_record(
         completed_at: run.doc.completed_at,
         queue_reasons,
         usage: None,
+        corrected: None,
         name: run.doc.name,
     }
 }

@@ -18,6 +18,7 @@ use crate::Caller;
 use crate::conversation::privacy::{redact_doc, redactor_of};
 use crate::conversation::stream_address::hide_token;
 use crate::evaluation::records::recount_word_errors;
+use crate::evaluation::trust::note_cards;
 use crate::spending::note_usage;
 
 /// Response to adding to a result.
@@ -77,7 +78,8 @@ impl Runs {
     /// Returns one result of the caller's organization.
     pub async fn result(&self, caller: &Caller, result_id: i64) -> Result<ResultRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        let mut row = db.get(result_id).await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        note_cards(&mut db, self.evaluations.least(), vec![&mut row.doc.body]).await?;
         note_usage(&mut row, &db.use_of_result(result_id).await?);
         let reasons = self.conversations.queue_reasons(&mut db, std::slice::from_ref(&row)).await?;
         Ok(self.result_record(row, &reasons, caller))
