@@ -25,6 +25,7 @@ use crate::transport::websocket::Dialect;
 use crate::{api, service};
 
 pub mod agent;
+mod bus;
 pub mod call;
 pub mod completions;
 pub mod config;
@@ -32,6 +33,7 @@ pub mod demo;
 pub mod doctor;
 pub mod engines;
 pub mod init;
+pub mod judge;
 pub mod keys;
 mod lines;
 pub mod load;
@@ -49,6 +51,7 @@ pub mod sim;
 pub mod storage;
 mod tls;
 pub mod up;
+pub mod verify;
 
 /// Exit code for a bad flag or setting; clap uses the same.
 pub const BAD_USAGE: u8 = 2;
@@ -103,12 +106,16 @@ pub enum Command {
     Doctor(doctor::Args),
     /// List, add, check and remove neural models of speech.
     Models(models::Args),
+    /// Report how far the language model that judges can be trusted.
+    Judge(judge::Args),
     /// Create, list and revoke API keys.
     Keys(keys::Args),
     /// Check the object store of files, and move files between stores.
     Storage(storage::Args),
     /// List the engines of a database, and drain one.
     Engines(engines::Args),
+    /// Check whether evidence is what an installation has signed.
+    Verify(verify::Args),
     /// Check the settings file.
     Config(config::Args),
     /// Print the OpenAPI document of the API.
@@ -138,9 +145,11 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Selftest(args) => selftest::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Models(args) => models::run(args).await,
+        Command::Judge(args) => judge::run(args).await,
         Command::Keys(args) => keys::run(args).await,
         Command::Storage(args) => storage::run(args).await,
         Command::Engines(args) => engines::run(args).await,
+        Command::Verify(args) => verify::run(args).await,
         Command::Config(args) => config::run(args).await,
         Command::Openapi(args) => openapi::run(args).await,
         Command::Completions(args) => completions::run(args).await,
@@ -256,6 +265,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         email: config.email.clone().into(),
         hears: config.audio_model.base_url.is_some(),
         models: models(config).into(),
+        judge: config.judge.clone().into(),
         callers_usd_per_day: config.language_model.max_usd_per_day,
         behaviour: config.behaviour.clone(),
         names: Resolver::default(),

@@ -73,7 +73,31 @@ impl Played {
         // A reason that is a warning itself is told once.
         let untrusted = untrusted.filter(|why| !all.iter().any(|warning| warning == why));
         all.extend(untrusted.map(|why| format!("the figures of this call are not trusted: {why}")));
+        all.extend(self.unproven_judges());
         all
+    }
+
+    /// Returns a note for each judge of the result that is not proven. It changes no verdict.
+    fn unproven_judges(&self) -> Vec<String> {
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let evaluation = &self.record["evaluations"][0];
+        // A goal that is not judged leans on nobody.
+        let goal = (!evaluation["goal_success"].is_null()).then(|| evaluation["judge"].clone());
+        let metrics = list(&evaluation["custom_metrics"]);
+        let meanings = list(&self.record["expectations"]);
+        let others = metrics.iter().chain(&meanings).map(|one| one["judge"].clone());
+        let mut notes: Vec<String> = Vec::new();
+        for judge in goal.into_iter().chain(others).filter(|judge| judge.is_object() && judge["status"] != "proven") {
+            let text = |key: &str| judge[key].as_str().unwrap_or("not known").to_owned();
+            let note = match judge["status"].as_str() {
+                Some("no_card") => format!("judged by {}, of which there is {}", text("model"), text("reason")),
+                _ => format!("judged by {}, which is unproven: {}", text("model"), text("reason")),
+            };
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        notes
     }
 
     /// Returns the turns of the agent that nobody interrupted: place, first words and length of each.
@@ -138,5 +162,15 @@ mod tests {
         assert_eq!(warnings(of(json!(null))), ["slow"]);
         assert_eq!(warnings(of(json!("slow"))), ["slow"]);
         assert_eq!(warnings(of(json!("late"))), ["slow", "the figures of this call are not trusted: late"]);
+        let judge = |status: &str| json!({ "model": "m", "status": status, "reason": "no card" });
+        let judged = |goal, status: &str| {
+            json!({
+                "evaluations": [{ "goal_success": goal, "judge": judge(status), "custom_metrics": [{ "judge": null }] }],
+                "expectations": [{ "judge": judge(status) }],
+            })
+        };
+        assert_eq!(warnings(judged(json!(true), "no_card")), ["judged by m, of which there is no card"]);
+        assert_eq!(warnings(judged(json!(null), "unproven")), ["judged by m, which is unproven: no card"]);
+        assert_eq!(warnings(judged(json!(true), "proven")), [""; 0]);
     }
 }

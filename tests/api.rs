@@ -27,6 +27,7 @@ pub(crate) mod idempotency;
 mod incidents;
 mod issues;
 mod journeys;
+mod judge_cards;
 mod judged;
 mod labels;
 mod levers;

@@ -3,6 +3,7 @@
 mod answers;
 mod blame;
 mod greetings;
+mod judges;
 mod limits;
 mod models;
 mod outside;

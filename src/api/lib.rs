@@ -28,6 +28,7 @@ mod http_errors;
 mod humans;
 mod internal;
 mod issues;
+mod judge_cards;
 mod keys;
 mod line_tests;
 mod live;
@@ -241,6 +242,7 @@ fn endpoints(setup: &Setup) -> Vec<Endpoint> {
         generate::endpoints(),
         issues::endpoints(),
         call_logs::endpoints(),
+        judge_cards::endpoints(),
         monitors::endpoints(),
         alerts::endpoints(),
         phone_numbers::endpoints(),

@@ -11,8 +11,10 @@ use serde::{Serialize, Serializer};
 
 mod adapters;
 mod behaviour;
+mod bus;
 mod codecs;
 mod email;
+mod judge;
 mod listen;
 mod models;
 mod notify;
@@ -34,7 +36,9 @@ pub use adapters::AdapterTable;
 pub use behaviour::{
     Audio, Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words,
 };
+pub use bus::Bus;
 pub use email::Email;
+pub use judge::Judge;
 pub use listen::SipListen;
 pub use models::LanguageModel;
 pub use notify::Notify;
@@ -90,6 +94,8 @@ pub struct Config {
     pub language_models: BTreeMap<String, LanguageModel>,
     /// Further models that judge by ear, by the names that metrics choose them by.
     pub audio_models: BTreeMap<String, LanguageModel>,
+    /// Panel of judges, and least rates of a proven one.
+    pub judge: Judge,
     /// Trusted certificates, and agents whose certificates are not verified.
     pub tls: Tls,
     /// Place of the speech models.
@@ -137,6 +143,8 @@ pub struct Config {
     pub email: Email,
     /// Store of files of results, production calls and uploads.
     pub storage: Storage,
+    /// Messages between engines that share a database.
+    pub bus: Bus,
     /// Warnings at the start about settings that were given but are not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -317,6 +325,7 @@ impl Default for Config {
             audio_model: LanguageModel::default(),
             language_models: BTreeMap::new(),
             audio_models: BTreeMap::new(),
+            judge: Judge::default(),
             tls: Tls::default(),
             speech: SpeechFiles::default(),
             synthesizer: Synthesizer::default(),
@@ -353,6 +362,7 @@ impl Default for Config {
             sms: Sms::default(),
             email: Email::default(),
             storage: Storage::default(),
+            bus: Bus::default(),
             warnings: Vec::new(),
         }
     }
@@ -455,6 +465,7 @@ impl Config {
         self.server.read(from);
         self.sip.read(from);
         self.storage.read(from);
+        self.bus.read(from);
     }
 
     fn read_limits(&mut self, from: &mut Source, file_limit: u64) {

@@ -2,7 +2,7 @@
 //! make the calls. Exit code, table and files report the results.
 
 mod call;
-mod client;
+pub(super) mod client;
 mod command;
 mod evidence;
 mod files;

@@ -5,7 +5,8 @@ use ringer_provider::LanguageModel;
 use super::custom::{Material, conversation_text};
 use super::decide::{Decision, decide_of};
 
-const QUESTION: &str = "The agent tried to reach a caller who, as planned, did not answer. Do the attempts of the agent, by their \
+/// Question about attempts alone.
+pub(super) const QUESTION: &str = "The agent tried to reach a caller who, as planned, did not answer. Do the attempts of the agent, by their \
     number, their times and what was left or written, fulfil what the agent was to do?";
 
 /// Reason why attempts are not judged without success criteria.

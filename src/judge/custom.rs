@@ -19,6 +19,8 @@ use uuid::Uuid;
 
 pub(crate) use self::ear::recording_of;
 pub use self::ear::{Ear, is_by_ear};
+pub(crate) use self::model::NOT_TOLD;
+pub use self::model::metric_version;
 
 use self::formula::Trouble;
 use self::value::{Finding, Given, blank, settled};
@@ -63,6 +65,8 @@ pub struct Material<'m> {
     pub attempts: &'m [String],
     /// Contacts of the two before this conversation, oldest first; empty outside of a journey.
     pub earlier: &'m [String],
+    /// Names of the language models that judge together; empty: one judges.
+    pub panel: &'m [String],
     /// Model that hears, with the recording; `None`: sound is not judged.
     pub ear: Option<Ear<'m>>,
 }

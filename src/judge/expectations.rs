@@ -10,6 +10,7 @@ use ringer_model::digital_human::Role;
 use ringer_model::expectation::{
     EndsIt, Expectation, ExpectationResult, ExpectationStatus as Status, FaultCode, OwnFault, WordsAs,
 };
+use ringer_model::judge_card::JudgeNote;
 use ringer_model::result::{MetricValue, PostedToolCall};
 use ringer_model::status::EndedBy;
 use ringer_model::tool_call::{Mismatch, mismatch};
@@ -18,9 +19,9 @@ use ringer_provider::LanguageModel;
 use serde_json::{Value, json};
 
 use super::custom::{Material, NO_MODEL};
-use super::decide::decide;
 use super::doubt::{Doubt, Heard};
 use super::faults::{HEARING, LEADING, LEADING_IN_TIME};
+use super::meaning::judge_meaning;
 use super::playback::{Own, own_spans};
 use super::reading;
 use super::socket_events::rate_mismatch;
@@ -190,19 +191,21 @@ pub async fn judge_expectations(
 ) -> Vec<ExpectationResult> {
     let mut results = Vec::with_capacity(expectations.len());
     // The same meaning is asked for once.
-    let mut meanings: BTreeMap<&str, (Status, Option<String>)> = BTreeMap::new();
+    let mut meanings: BTreeMap<&str, Meant> = BTreeMap::new();
     for expected in expectations {
+        let mut judge = None;
         let found = match &expected.meaning {
             Some(meaning) => {
                 if !meanings.contains_key(meaning.as_str()) {
-                    meanings.insert(meaning, judge_meaning(meaning, grounds, model).await);
+                    meanings.insert(meaning, judge_once(meaning, grounds, model).await);
                 }
-                let (status, reason) = meanings[meaning.as_str()].clone();
+                let (status, reason, judged_by) = meanings[meaning.as_str()].clone();
+                judge = judged_by;
                 Found { status, measured: Value::Null, reason, at_ms: None }.unless(grounds.own_faults, LEADING)
             }
             None => by_rules(expected, grounds),
         };
-        results.push(result(expected, found));
+        results.push(ExpectationResult { judge, ..result(expected, found) });
     }
     results
 }
@@ -244,7 +247,7 @@ pub fn is_timed_tool(expected: &Expectation) -> bool {
 
 fn result(expected: &Expectation, found: Found) -> ExpectationResult {
     let Found { status, measured, reason, at_ms } = found;
-    ExpectationResult { expected: expected.clone(), measured, status, reason, at_ms }
+    ExpectationResult { expected: expected.clone(), measured, status, reason, at_ms, judge: None }
 }
 
 fn by_rules(expected: &Expectation, grounds: &Grounds<'_>) -> Found {
@@ -503,21 +506,21 @@ fn check_count(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Fou
     Found::of(passed, json!(found.len()), format!("{name} came {count} times, not {wanted}")).at(at)
 }
 
-async fn judge_meaning(
-    meaning: &str,
-    grounds: &Grounds<'_>,
-    model: Option<&dyn LanguageModel>,
-) -> (Status, Option<String>) {
-    let Some(model) = model else { return (Status::Undecided, Some(NO_MODEL.to_owned())) };
+/// Verdict on a meaning: its status, the reason, and the model that judged.
+type Meant = (Status, Option<String>, Option<JudgeNote>);
+
+async fn judge_once(meaning: &str, grounds: &Grounds<'_>, model: Option<&dyn LanguageModel>) -> Meant {
+    let Some(model) = model else { return (Status::Undecided, Some(NO_MODEL.to_owned()), None) };
     if !grounds.material.has_words() {
-        return (Status::Undecided, Some("no words of the conversation are known".to_owned()));
+        return (Status::Undecided, Some("no words of the conversation are known".to_owned()), None);
     }
-    let question = format!("Is this true of the conversation, in whatever words: {meaning}");
-    match decide(&question, grounds.material, model).await {
+    let (decision, judge) = judge_meaning(meaning, grounds.material, model).await;
+    let (status, reason) = match decision {
         Ok(decision) if decision.yes => (Status::Passed, None),
         Ok(decision) => (Status::Failed, Some(decision.reasoning.unwrap_or_else(|| "the judge says no".to_owned()))),
         Err(why) => (Status::Undecided, Some(why)),
-    }
+    };
+    (status, reason, Some(judge))
 }
 
 /// Returns the parts of this side that failed, by the events that warnings are made of; `untrusted`: why the timing is

@@ -1,13 +1,16 @@
 //! Transcript, metrics and evaluation of a conversation, from its timeline. All of it works on stored data, so that a
 //! conversation can be judged again at any time. Words are judged by rules, or by a language model.
 
+pub mod agreement;
 mod answer;
 mod asides;
 mod ask;
 mod attempts;
+pub mod card;
 pub mod catalogue;
 pub mod comparison;
 mod conversation;
+pub mod correction;
 mod custom;
 mod cuts;
 mod decide;
@@ -19,15 +22,19 @@ mod floor;
 mod heard_turns;
 mod imported;
 mod keyword_delays;
+mod labels;
 mod likeness;
+mod meaning;
 mod measures;
 mod messages;
+mod panel;
 mod playback;
 mod probes;
 mod pronunciation;
 mod reading;
 mod redact;
 mod reported;
+mod retrial;
 mod schema;
 mod socket_events;
 mod sound;
@@ -37,6 +44,7 @@ mod summary;
 mod transcript;
 mod turn_list;
 mod unheard;
+mod version;
 mod words;
 mod yielding;
 
@@ -51,10 +59,10 @@ use serde_json::Value;
 pub use self::answer::Wrong;
 pub use self::asides::judge_asides;
 pub use self::ask::{Unanswered, ask, ask_typed, question};
-pub use self::conversation::judge_words;
+pub use self::conversation::{goal_version, judge_words};
 pub use self::custom::{
     Ear, Material, Metric, NO_MODEL, PartMeasures, conversation_text, is_by_ear, is_of_tool_calls, judge_by_rules,
-    parts_to_measure,
+    metric_version, parts_to_measure,
 };
 pub use self::cuts::cuts;
 pub use self::decide::{Decision, decide, decide_of};
@@ -64,10 +72,14 @@ pub use self::floor::kept_floor;
 pub use self::heard_turns::{heard_turns, whole_turns};
 pub use self::imported::Imported;
 pub use self::keyword_delays::keyword_delays;
+pub use self::labels::{check_labels, entries_of, place_of, read_labels};
 pub use self::likeness::Trigrams;
+pub use self::meaning::meaning_version;
 pub use self::measures::{Facts, Measured, measure};
+pub use self::panel::judge_name;
 pub use self::playback::{NOTHING_EXPECTED, Played, enter_playback, excuse, judge_meanings, playback};
 pub use self::redact::{Redactor, digit_spans};
+pub use self::retrial::{Retrial, check_retrial, retry};
 pub use self::schema::schema_of;
 pub use self::socket_events::{audio_not_played_ms, rate_mismatch};
 pub use self::sound::{audio_metrics, measure_parts};

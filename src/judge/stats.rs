@@ -3,7 +3,7 @@
 use ringer_media::seed::Seed;
 
 /// Quantile of the normal distribution for 95 %, both sides.
-const Z95: f64 = 1.959_963_984_540_054;
+pub(crate) const Z95: f64 = 1.959_963_984_540_054;
 /// Quantile of the normal distribution for a power of 80 %.
 const Z80: f64 = 0.841_621_233_572_914;
 /// Resamples of a bootstrap.
@@ -11,10 +11,15 @@ const RESAMPLES: usize = 2000;
 
 /// Returns Wilson's interval of 95 % for a share of `all`, from 0 to 1; (0, 1) when `all` is 0.
 pub fn wilson(passed: u64, all: u64) -> (f64, f64) {
+    wilson_of(passed as f64 / all as f64, all)
+}
+
+/// Returns Wilson's interval of 95 % for a share that is not made of whole counts; `all` is the number of observations.
+pub(crate) fn wilson_of(p: f64, all: u64) -> (f64, f64) {
     if all == 0 {
         return (0.0, 1.0);
     }
-    let (n, p, z2) = (all as f64, passed as f64 / all as f64, Z95 * Z95);
+    let (n, z2) = (all as f64, Z95 * Z95);
     let middle = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = Z95 / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
     ((middle - half).max(0.0), (middle + half).min(1.0))

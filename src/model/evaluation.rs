@@ -6,6 +6,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
+use super::judge_card::JudgeNote;
 use super::time::Timestamp;
 
 words! {
@@ -123,6 +124,8 @@ pub struct Evaluation {
     pub status: EvaluationStatus,
     /// Reason why judged parts are missing; null: none is.
     pub not_evaluated_reason: Option<String>,
+    /// Language model that judged the conversation; null: none did.
+    pub judge: Option<JudgeNote>,
 }
 
 impl Evaluation {
@@ -219,6 +222,8 @@ pub struct CustomResult {
     pub status: CustomStatus,
     /// Reason why there is no value, or a remark on the value.
     pub reason: Option<String>,
+    /// Language model that judged it; null: none did.
+    pub judge: Option<JudgeNote>,
     /// Value of a pass-fail metric: pass or fail.
     pub pass_fail_response: Option<String>,
     /// Value of a yes-no metric: yes or no.

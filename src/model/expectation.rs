@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Object;
+use super::judge_card::JudgeNote;
 
 words! {
     /// Comparison of expected words.
@@ -159,6 +160,9 @@ pub struct ExpectationResult {
     pub reason: Option<String>,
     /// Milliseconds from connect at which the verdict was decided; null when no single moment decided it.
     pub at_ms: Option<i64>,
+    /// Language model that judged it; null: none did.
+    #[serde(default)]
+    pub judge: Option<JudgeNote>,
 }
 
 impl FaultCode {

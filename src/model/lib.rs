@@ -135,6 +135,7 @@ pub mod id;
 pub mod integration;
 pub mod issue;
 pub mod journey;
+pub mod judge_card;
 pub mod kept;
 pub mod language_model;
 mod literal;

@@ -14,6 +14,7 @@ use super::agent::{AgentSpec, ConnectionType};
 use super::digital_human::{DigitalHumanSpec, JourneyStep};
 use super::heard_turn::HeardTurn;
 use super::id::IdString;
+use super::judge_card::CorrectedRate;
 use super::model_usage::ModelUsage;
 use super::schema::telephone_number;
 use super::status::{RunOutcome, RunStatus};
@@ -396,6 +397,8 @@ pub struct RunRecord {
     pub queue_reasons: BTreeMap<String, i64>,
     /// Use of language models by its results and for its summary; null: none was asked.
     pub usage: Option<ModelUsage>,
+    /// Share of reached goals, corrected by the report card of the judge; null: there is no card in force.
+    pub corrected: Option<CorrectedRate>,
     /// Name that a person gave it; null: none.
     pub name: Option<String>,
 }

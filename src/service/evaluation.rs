@@ -1,18 +1,21 @@
 //! Evaluations of results and of production calls: their material, their records, and deadlines.
 
 pub(super) mod call_logs;
+pub(super) mod cards;
 pub(super) mod follow_up;
 pub(super) mod inputs;
 pub(super) mod material;
 pub(super) mod overdue;
 pub(super) mod records;
 pub(super) mod review;
+pub(super) mod trust;
 pub(super) mod yielding;
 
 use std::sync::Arc;
 
 use ringer_base::clock::Clock;
 use ringer_base::post::Poster;
+use ringer_provider::LanguageModel;
 use ringer_store::Store;
 
 use crate::conversation::Conversations;
@@ -30,6 +33,7 @@ pub struct Evaluations {
     outbox: Arc<Outbox>,
     library: Arc<Library>,
     conversations: Arc<Conversations>,
+    model: Option<Arc<dyn LanguageModel>>,
 }
 
 impl Evaluations {
@@ -49,6 +53,7 @@ impl Evaluations {
             outbox: outbox.clone(),
             library: library.clone(),
             conversations: conversations.clone(),
+            model: handles.model.clone(),
         }
     }
 }

@@ -13,6 +13,7 @@ mod follow_up;
 mod heart;
 mod incoming;
 mod incoming_texts;
+mod judge_card;
 mod judging;
 mod lease;
 mod line_test;
@@ -26,6 +27,7 @@ mod storing;
 mod summary;
 mod text;
 mod upkeep;
+mod waking;
 mod workshop;
 
 use std::sync::Arc;
@@ -45,6 +47,7 @@ use crate::{Cleared, Running, Service};
 
 pub use self::agent_stream::{AgentStreams, Seat, StreamRefusal};
 use self::conversation::{Left, left_behind, left_off};
+pub use self::judge_card::make_card;
 pub use self::judging::Judging;
 use self::lease::{LOOK_EVERY, catch_panic, claim, claim_in_turn, finish_job, log_failure, pace_every, run_with_lease};
 pub use self::line_test::{LineStep, LineTest, LineTests};
@@ -114,6 +117,9 @@ impl Workers {
         tasks.spawn("schedule jobs", one_by_one(workshop.clone(), claiming.clone(), schedule::run));
         tasks.spawn("store jobs", storing::work(workshop.service.clone(), tasks.clone(), claiming.clone()));
         tasks.spawn("storage", until(claiming.clone(), storing::watch(workshop.service.clone())));
+        if workshop.service.store().is_shared() {
+            tasks.spawn("work of others", until(claiming.clone(), waking::look(workshop.clone())));
+        }
         tasks.spawn("sweep", until(claiming.clone(), sweep(workshop.clone())));
         let service = workshop.service.clone();
         let spending = service.spending().clone();

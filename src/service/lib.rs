@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use ringer_base::clock::Clock;
 use ringer_base::config::{
-    Behaviour, Capture, Email, Notify, OrganizationLimits, Pipelines, Retention, Sms, Trunk, nearest,
+    Behaviour, Capture, Email, Judge, Notify, OrganizationLimits, Pipelines, Retention, Sms, Trunk, nearest,
 };
 use ringer_base::error::{Error, Result};
 use ringer_base::guard::Guard;
@@ -64,6 +64,7 @@ pub use self::conversation::mail_thread::{MailNews, MailThread, OutgoingMail};
 pub use self::conversation::obstacle::Obstacle;
 pub use self::conversation::outcome::{CallOutcome, Circumstances, is_unreachable};
 pub use self::conversation::peaks::{PeakStretch, Zoom};
+pub use self::conversation::relay::Relay;
 pub use self::conversation::storing::Stored;
 pub use self::conversation::stream_address::AGENT_STREAM;
 pub use self::conversation::transcode::{Packing, Track};
@@ -73,6 +74,7 @@ pub use self::evaluation::Evaluations;
 pub use self::evaluation::call_logs::{
     CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted,
 };
+pub use self::evaluation::cards::{CardList, CardWork};
 pub use self::evaluation::follow_up::FollowUp;
 pub use self::evaluation::material::ToJudge;
 pub use self::evaluation::overdue::EVALUATION_MS;
@@ -112,6 +114,8 @@ pub use self::placement::{
 };
 pub use self::runs::Runs;
 pub use self::runs::compare::RunComparison;
+pub use self::runs::evidence::manifest::{Chain, Link, Verified, fingerprint, verify};
+pub use self::runs::evidence::{EvidenceKeyOut, EvidenceKeys};
 pub use self::runs::incoming::Reached;
 pub use self::runs::ladder::Ladder;
 pub use self::runs::mail_list::MailList;
@@ -200,6 +204,11 @@ pub trait LiveCalls: Send + Sync {
         None
     }
 
+    /// Returns the way to the other engines of the database; `None`: there is no bus.
+    fn relay(&self) -> Option<Arc<Relay>> {
+        None
+    }
+
     /// Sender of text messages over SIP; `None` when this process has none.
     fn text_sender(&self) -> Option<TextSender> {
         None
@@ -272,6 +281,8 @@ pub struct Settings {
     pub hears: bool,
     /// Language models and models that judge by ear, the default of each first.
     pub models: Arc<Vec<ModelRecord>>,
+    /// Panel of judges, and least rates of a proven one.
+    pub judge: Arc<Judge>,
     /// Budget of the default language model a day in USD, at which new conversations wait; `None`: no limit.
     pub callers_usd_per_day: Option<f64>,
     /// Numbers behind the named levels of Digital Humans.
@@ -339,6 +350,7 @@ impl Settings {
             email: Arc::default(),
             hears: false,
             models: Arc::default(),
+            judge: Arc::default(),
             callers_usd_per_day: None,
             behaviour: Behaviour::default(),
             names: Resolver::default(),
@@ -500,6 +512,11 @@ impl Service {
     /// Returns the events of a result as they happen.
     pub fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
         self.handles.live.feed(result_id)
+    }
+
+    /// Returns the way to the other engines of the database; `None`: there is no bus.
+    pub fn relay(&self) -> Option<Arc<Relay>> {
+        self.handles.live.relay()
     }
 
     /// Returns the uses of language models, and their cost.

@@ -68,7 +68,7 @@ impl LanguageModel for Judge {
 }
 
 /// Queues a run of an organization and ends its conversations without holding them; returns the results.
-async fn queue_ended(world: &World, key: &str, count: usize) -> Vec<i64> {
+pub(super) async fn queue_ended(world: &World, key: &str, count: usize) -> Vec<i64> {
     let headers = [("x-api-key".to_owned(), key.to_owned())];
     let post = async |path: &str, body: Value| {
         let answer = world.send("POST", path, &headers, body.to_string().into_bytes()).await;
@@ -115,7 +115,7 @@ fn judge_by(workshop: &mut Workshop, judge: &Arc<Judge>, at_once: usize) {
 }
 
 /// Waits until all results of an organization are judged.
-async fn until_judged(world: &World, key: &str, ids: &[i64], patience: Duration) {
+pub(super) async fn until_judged(world: &World, key: &str, ids: &[i64], patience: Duration) {
     let organization = organization_of(world, key).await;
     let judged = async {
         for id in ids {

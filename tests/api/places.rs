@@ -80,6 +80,7 @@ fn kind_of(path: &str, name: &str) -> Option<&'static str> {
         "monitor_id" => "monitor",
         "issue_id" => "issue",
         "alert_id" => "alert",
+        "card_id" => "judge_card",
         "phone_number" if path.contains("release") => "phone_number",
         "test_name" if path.contains("by-test-name") => "test_name",
         _ => return None,

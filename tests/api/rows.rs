@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringer::model::api_key::Scope;
+use ringer::model::judge_card::JudgeCardDoc;
 use ringer::model::result::MetricValue;
 use ringer::model::status::ResultStatus as S;
 use serde_json::{Value, json};
@@ -240,6 +241,11 @@ impl Rows {
         self.keep("issue", &issues[0]["id"]);
         let call = self.evaluate(world, mark).await;
         self.keep("call", &call);
+        let card = JudgeCardDoc { model: mark.to_owned(), meaning: Some(mark.to_owned()), ..JudgeCardDoc::default() };
+        let mut db = world.service.store().org(&self.organization).write().await.expect("a session");
+        let card = db.insert(&card, world.service.clock().now_ms(), None).await.expect("it is kept");
+        db.commit().await.expect("it is kept");
+        self.keep("judge_card", &json!(card));
     }
 
     /// Ends a result: its agent has said the mark in a tool call that failed, and was slow.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Bench;
 
 /// Runs a script with what it reads, and returns what it prints.
-fn python(script: &str, args: &[&Path], input: &Value) -> String {
+pub(super) fn python(script: &str, args: &[&Path], input: &Value) -> String {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new(here.join(".venv/bin/python"));
     command.arg(here.join("tests/python").join(script)).args(args);

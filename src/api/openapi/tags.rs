@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 /// Every group and its description, in the order of the document.
-const TAGS: [(&str, &str); 27] = [
+const TAGS: [(&str, &str); 28] = [
     ("System", "State of the engine, this document and its page."),
     ("API keys", "Keys of an organization, each with the scope read, write or admin."),
     ("Agents", "Voice and text agents under test, and how they are reached."),
@@ -17,6 +17,7 @@ const TAGS: [(&str, &str); 27] = [
     ("Text", "Messages of text conversations."),
     ("Digital Humans", "Simulated callers: what they want, how they speak and what is expected of the agent."),
     ("Webhooks", "URLs that events are posted to, with their signing keys and deliveries."),
+    ("Judges", "How far language models that judge can be trusted."),
     ("Schedules", "Times at which simulations are run."),
     ("Internal", "Routes for other programs of the operator."),
     ("Agent versions", "Versions of an agent's system prompt."),

@@ -74,6 +74,7 @@ impl Config {
         self.audio_model.read_part("audio_model", from);
         self.language_models = read_named("language_model", &self.language_model, from);
         self.audio_models = read_named("audio_model", &self.audio_model, from);
+        self.judge.read(from, &self.language_models, self.language_model.base_url.is_some());
     }
 }
 

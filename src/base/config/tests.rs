@@ -471,3 +471,27 @@ fn further_models_have_an_address_and_a_default() {
         assert!(error.contains(expect), "{error}");
     }
 }
+
+#[test]
+fn a_panel_is_of_models_that_are_there() {
+    let default = "[language_model]\nbase_url = 'http://127.0.0.1:1'\nmodel = 'm1'\n";
+    let careful = "[language_models.careful]\nbase_url = 'http://127.0.0.1:2'\nmodel = 'm2'\n";
+    let judge = read_config("", &[], &[]).expect("nothing is needed").judge;
+    assert_eq!((judge.least_tpr, judge.least_tnr, judge.panel), (0.8, 0.9, Vec::<String>::new()));
+    let text = format!("{default}{careful}[judge]\nleast_tnr = 0.95\npanel = ['default', 'careful']\n");
+    let judge = read_config(&text, &[], &[]).expect("both are there").judge;
+    assert_eq!((judge.least_tnr, judge.panel.join(" ").as_str()), (0.95, "default careful"));
+    for (panel, expect) in [
+        (
+            "['default', 'carefull']",
+            "judge.panel: \"carefull\" is no language model of [language_models], did you mean",
+        ),
+        ("['careful', 'careful']", "judge.panel: \"careful\" is in it twice"),
+        ("['careful']", "judge.panel: one model is no panel; name two or more"),
+        ("[]\nleast_tpr = 80", "judge.least_tpr = 80 is not allowed"),
+    ] {
+        let text = format!("{default}{careful}[judge]\npanel = {panel}\n");
+        let error = read_config(&text, &[], &[]).expect_err("it is refused").to_string();
+        assert!(error.contains(expect), "{error}");
+    }
+}

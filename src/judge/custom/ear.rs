@@ -11,6 +11,7 @@ use ringer_provider::LanguageModel;
 use super::model;
 use super::segment::Part;
 use super::value::Finding;
+use crate::panel;
 
 /// Longest recording that is sent.
 const MINUTES_MAX: usize = 10;
@@ -56,8 +57,9 @@ pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, ear: Ear<'_
     }
     // Models that hear refuse to be held to a form of answer.
     (request.audio, request.json) = (Some(heard.wav), false);
+    let judge = panel::note(model, &[], model::metric_version(spec));
     // Words that the transcript lacks can be heard.
-    model::judged_by(spec, request, model, false).await
+    Finding { judge: Some(judge), ..model::judged_by(spec, request, model, false).await }
 }
 
 /// Excerpt of a recording for a model that hears.

@@ -3,23 +3,31 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use futures_util::future::join_all;
 use ringer_model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
+use ringer_model::judge_card::JudgeAnswer;
 use ringer_model::{Object, text_of};
 use ringer_provider::{ChatRequest, LanguageModel};
 use ringer_syntax::json::Json;
 use ringer_syntax::placeholder;
 use ringer_syntax::placeholder::Budget;
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::segment::Part;
-use super::value::{Finding, Given, Verdict, fits, is_number};
+use super::value::{Finding, Given, Verdict, fits, is_number, settled};
 use crate::answer::{Number, bare, read_object, truth, word};
 use crate::ask::UNREAD;
 use crate::unheard::Unheard;
-use crate::{Unanswered, Wrong, ask, question, unheard};
+use crate::version::version;
+use crate::{Unanswered, Wrong, ask, panel, question, unheard};
 
 /// Most times that one metric is judged.
 const RUNS_MAX: i64 = 25;
+
+/// Reason for a value that depends on words that are not known.
+pub(crate) const NOT_TOLD: &str = "It depends on words that are not known";
 
 /// Number of failed runs, one after the other, after which the model is not asked again.
 const FAILED_MAX: usize = 3;
@@ -61,7 +69,55 @@ pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, model: &dyn
     if let (Some(task), true) = (request.messages.first_mut(), unheard.is_some()) {
         task.content.push_str(NOT_KNOWN);
     }
-    judged_by(spec, request, model, unheard.is_some()).await
+    let panel = part.whole.panel;
+    if other.is_none() && spec.model.is_none() && !panel.is_empty() && has_few_values(spec.response_type) {
+        return judged_by_panel(spec, request, model, panel, unheard.is_some()).await;
+    }
+    let judge = panel::note(model, &[], metric_version(spec));
+    Finding { judge: Some(judge), ..judged_by(spec, request, model, unheard.is_some()).await }
+}
+
+/// True for types of which models can give the same value: a panel judges them.
+fn has_few_values(kind: ResponseType) -> bool {
+    use ResponseType::{Boolean, Enum, PassFail, ToolCall, YesNo};
+    matches!(kind, PassFail | ToolCall | YesNo | Boolean | Enum)
+}
+
+/// Asks each model of a panel, and takes the finding of the majority.
+async fn judged_by_panel(
+    spec: &CustomMetricSpec,
+    request: ChatRequest,
+    model: &dyn LanguageModel,
+    names: &[String],
+    may_depend: bool,
+) -> Finding {
+    let members = match panel::members(model, names) {
+        Ok(members) => members,
+        Err(why) => return Finding::not_evaluated(why),
+    };
+    let asked = members.iter().map(|(_, model)| judged_by(spec, request.clone(), &**model, may_depend).boxed());
+    let mut findings = join_all(asked).await;
+    let mut judge = panel::note(model, names, metric_version(spec));
+    let answers: Vec<Option<String>> = findings.iter().map(|finding| value_word(spec, finding)).collect();
+    for ((answer, finding), (name, model)) in answers.iter().zip(&findings).zip(&members) {
+        let missing = match &finding.verdict {
+            Verdict::NotEvaluated(why) if why == NOT_TOLD => JudgeAnswer::NotKnown,
+            Verdict::NotEvaluated(why) => panel::missing(why),
+            _ => JudgeAnswer::Unreadable,
+        };
+        judge.votes.push(panel::vote(name, &**model, answer.as_deref().unwrap_or(missing.as_str())));
+    }
+    let finding = match panel::majority(&answers) {
+        Ok(at) => findings.swap_remove(at),
+        Err(why) => Finding::not_evaluated(why),
+    };
+    Finding { judge: Some(judge), ..finding }
+}
+
+/// Returns the value of a finding in one word; `None`: it has none.
+fn value_word(spec: &CustomMetricSpec, finding: &Finding) -> Option<String> {
+    let has_value = matches!(finding.verdict, Verdict::Given(_) | Verdict::NotApplicable);
+    has_value.then(|| settled(Uuid::nil(), spec, finding.clone()).response_value)
 }
 
 /// Asks this `settings.runs` times. `may_depend`: the answer may be that it depends on words that are not known.
@@ -140,7 +196,20 @@ fn join_findings(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
 /// Returns the request that judges one part of a conversation.
 pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
     let budget = Budget::default();
-    let filled = |text: &str| with_values(text, part.whole.metadata, &budget);
+    let task = task_of(spec, &|text| with_values(text, part.whole.metadata, &budget));
+    question(task, material(spec, part), spec.temperature.unwrap_or(0.0))
+}
+
+/// Returns the version of a metric's prompt, with its placeholders as they are written.
+pub fn metric_version(spec: &CustomMetricSpec) -> String {
+    let (runs, aggregate) = (spec.settings.get("runs"), spec.settings.get("aggregate"));
+    let set = Value::from_iter([runs.cloned().unwrap_or_default(), aggregate.cloned().unwrap_or_default()]);
+    let temperature = spec.temperature.unwrap_or(0.0).to_string();
+    version(&[&task_of(spec, &str::to_owned), part_name(spec.eval_segment), &temperature, &set.to_string()])
+}
+
+/// Returns the instructions of a metric; `filled` puts values into the texts of its author.
+fn task_of(spec: &CustomMetricSpec, filled: &dyn Fn(&str) -> String) -> String {
     let mut task = match &spec.prompt {
         Some(prompt) => filled(prompt),
         None => "You judge one metric of a conversation between a voice agent (AGENT) and a caller (USER). Judge by what \
@@ -159,7 +228,7 @@ pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
     if spec.allow_not_applicable {
         task.push_str(" If the metric does not apply to this conversation, answer with \"not_applicable\": true instead of a value.");
     }
-    question(task, material(spec, part), spec.temperature.unwrap_or(0.0))
+    task
 }
 
 /// Returns the form of the value, for the prompt.
@@ -184,14 +253,18 @@ fn value_form(spec: &CustomMetricSpec) -> String {
 }
 
 fn material(spec: &CustomMetricSpec, part: &Part<'_>) -> String {
-    let what = match spec.eval_segment {
+    shown(part_name(spec.eval_segment), part)
+}
+
+/// Returns the name of a part of a conversation, for the prompt.
+fn part_name(segment: EvalSegment) -> &'static str {
+    match segment {
         EvalSegment::All => "The conversation",
         EvalSegment::Opening => "The opening of the conversation",
         EvalSegment::Closing => "The closing of the conversation",
         EvalSegment::Agent => "The agent's words",
         EvalSegment::Caller => "The caller's words",
-    };
-    shown(what, part)
+    }
 }
 
 /// Returns a part of a conversation, which is `what`, behind what it is judged by.
@@ -264,12 +337,11 @@ fn read_finding(spec: &CustomMetricSpec, answer: &Object, may_depend: bool) -> R
     let reasoning = answer.get("reasoning").and_then(Value::as_str).map(str::to_owned);
     let says = |name: &str| answer.get(name).and_then(truth) == Some(true);
     if may_depend && says("not_known") {
-        let why = "It depends on words that are not known".into();
-        return Ok(Finding { verdict: Verdict::NotEvaluated(why), reasoning, note: None });
+        return Ok(Finding { reasoning, ..Finding::not_evaluated(NOT_TOLD) });
     }
     let value = answer.get("value");
     if spec.allow_not_applicable && (says("not_applicable") || value.is_some_and(does_not_apply)) {
-        return Ok(Finding { verdict: Verdict::NotApplicable, reasoning, note: None });
+        return Ok(Finding { verdict: Verdict::NotApplicable, reasoning, note: None, judge: None });
     }
     let value = value.ok_or_else(|| Wrong::Form("value is missing".into()))?;
     let given = read_value(spec, value)?.ok_or_else(|| Wrong::Form(format!("value must be {}", value_form(spec))))?;

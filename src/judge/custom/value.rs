@@ -2,6 +2,7 @@
 
 use ringer_model::custom_metric::{CustomMetricSpec, ResponseType};
 use ringer_model::evaluation::{CustomResult, CustomStatus};
+use ringer_model::judge_card::JudgeNote;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -35,11 +36,13 @@ pub(super) struct Finding {
     pub reasoning: Option<String>,
     /// Remark on the value, for display.
     pub note: Option<String>,
+    /// Model that judged; `None`: none did.
+    pub judge: Option<JudgeNote>,
 }
 
 impl Finding {
     pub(crate) fn of_value(given: Given, reasoning: Option<String>) -> Finding {
-        Finding { verdict: Verdict::Given(given), reasoning, note: None }
+        Finding { verdict: Verdict::Given(given), reasoning, note: None, judge: None }
     }
 
     /// Returns a check that passed or failed, with what was counted: metrics of numbers give the count.
@@ -54,11 +57,11 @@ impl Finding {
     }
 
     pub(crate) fn not_evaluated(reason: impl Into<String>) -> Finding {
-        Finding { verdict: Verdict::NotEvaluated(reason.into()), reasoning: None, note: None }
+        Finding { verdict: Verdict::NotEvaluated(reason.into()), reasoning: None, note: None, judge: None }
     }
 
     pub(crate) fn error(reason: impl Into<String>) -> Finding {
-        Finding { verdict: Verdict::Error(reason.into()), reasoning: None, note: None }
+        Finding { verdict: Verdict::Error(reason.into()), reasoning: None, note: None, judge: None }
     }
 }
 
@@ -94,7 +97,7 @@ pub(super) fn blank(id: Uuid, spec: &CustomMetricSpec) -> CustomResult {
 /// Returns the result of a metric.
 pub(super) fn settled(id: Uuid, spec: &CustomMetricSpec, finding: Finding) -> CustomResult {
     let mut result = blank(id, spec);
-    (result.reasoning, result.reason) = (finding.reasoning, finding.note);
+    (result.reasoning, result.reason, result.judge) = (finding.reasoning, finding.note, finding.judge);
     let verdict = match finding.verdict {
         Verdict::Given(given) => fits(spec, &given).map_or_else(Verdict::Error, |()| Verdict::Given(given)),
         other => other,

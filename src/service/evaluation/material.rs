@@ -52,6 +52,8 @@ pub struct ToJudge {
     /// Question that the simulation asks about each conversation; yes means a custom error. Empty: the question has no
     /// text.
     pub custom_error: Option<String>,
+    /// Names of the language models that judge together; empty: one judges.
+    pub panel: Vec<String>,
 }
 
 impl Evaluations {
@@ -92,6 +94,7 @@ impl Evaluations {
             rules: rules(&human),
             expectations: human.expectations,
             custom_error,
+            panel: self.settings.judge.panel.clone(),
         })
     }
 

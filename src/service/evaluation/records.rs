@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::Evaluations;
 use super::inputs::{CALLS_MET, WORD_ERRORS, calls_met, unheard_in};
+use super::trust::note_cards;
 use crate::conversation::facts::{facts_of_conversation, human_in_force, spoken_facts};
 use crate::conversation::privacy::{EXPECTED, JUDGED, redact_metrics, redacted_calls, redactor_of, through};
 use crate::conversation::rerun::{CUSTOM_ERROR, rerun_is_due};
@@ -66,6 +67,7 @@ impl Evaluations {
         keep(&mut row.doc, judged);
         self.regroup_calls(&mut db, &mut row).await?;
         recount_word_errors(&mut db, &mut row).await?;
+        note_cards(&mut db, self.least(), vec![&mut row.doc.body]).await?;
         let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?.doc;
         if status.is_terminal() {
             settle(&mut row.doc, &simulation);

@@ -156,6 +156,7 @@ async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Resu
     evaluation.id = ringer_base::clock::new_id();
     evaluation.created_at = Timestamp(upkeep.service.clock().now_ms());
     let material = Material {
+        panel: &upkeep.service.settings().judge.panel,
         entries: &said,
         parts: &parts,
         calls: work.call.tool_calls.as_deref().unwrap_or_default(),

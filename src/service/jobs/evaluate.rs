@@ -208,6 +208,7 @@ async fn judge_conversation(
         rules: &given.rules,
         earlier: &given.earlier,
         attempts: &given.attempts,
+        panel: &given.panel,
         ..material
     };
     let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;

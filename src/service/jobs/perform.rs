@@ -5,14 +5,14 @@ use std::sync::Arc;
 use ringer_base::error::{Error, Result};
 use ringer_base::tasks::Tasks;
 use ringer_store::queue::{
-    AfterJob, AlertJob, AutosyncJob, CallLogJob, CheckJob, Claimed, FinishedJob, FollowUpJob, Job, MonitorJob,
-    NotifyJob, SummaryJob, TriggerJob, Turns, UnansweredJob,
+    AfterJob, AlertJob, AutosyncJob, CallLogJob, CheckJob, Claimed, FinishedJob, FollowUpJob, Job, JudgeCardJob,
+    MonitorJob, NotifyJob, SummaryJob, TriggerJob, Turns, UnansweredJob,
 };
 use tokio::sync::Semaphore;
 
 use super::lease::{claim_in_turn, finish_job, run_with_lease};
 use super::upkeep::Upkeep;
-use super::{alert, call_log, finished, follow_up, monitor, notify, summary};
+use super::{alert, call_log, finished, follow_up, judge_card, monitor, notify, summary};
 
 /// Kinds of jobs that are done here and take a moment.
 const SHORT: [&str; 8] = [
@@ -29,6 +29,8 @@ const SHORT: [&str; 8] = [
 const ASKING: [&str; 3] = [FinishedJob::NAME, FollowUpJob::NAME, SummaryJob::NAME];
 /// Kinds that may take hours: they have places of their own, so that nothing else waits for them.
 const LONG: [&str; 1] = [CallLogJob::NAME];
+/// Cards of judges, which ask a model hundreds of times: one at a time, apart from the calls.
+const CARDS: [&str; 1] = [JudgeCardJob::NAME];
 /// Jobs of each sort that are done at once.
 const AT_ONCE: usize = 8;
 
@@ -40,6 +42,7 @@ impl Upkeep {
             self.work_at(&SHORT, AT_ONCE, &tasks),
             self.work_at(&ASKING, AT_ONCE, &tasks),
             self.work_at(&LONG, judged, &tasks),
+            self.work_at(&CARDS, 1, &tasks),
         );
     }
 
@@ -72,7 +75,7 @@ impl Upkeep {
     #[cfg(any(test, feature = "testing"))]
     pub async fn work_off(&self) -> Result<usize> {
         let queue = self.service.queue();
-        let kinds = [&SHORT[..], &ASKING[..], &LONG[..]].concat();
+        let kinds = [&SHORT[..], &ASKING[..], &LONG[..], &CARDS[..]].concat();
         let mut count = 0;
         while let Some(claimed) = queue.claim(&kinds, crate::LEASE_MS).await? {
             self.perform(&claimed).await?;
@@ -85,6 +88,7 @@ impl Upkeep {
     async fn perform(&self, claimed: &Claimed) -> Result<()> {
         match claimed.kind.as_str() {
             FinishedJob::NAME => finished::run(self, &claimed.job()?).await,
+            JudgeCardJob::NAME => judge_card::run(self, &claimed.job()?).await,
             CallLogJob::NAME => call_log::run(self, &claimed.job()?).await,
             FollowUpJob::NAME => follow_up::run(self, &claimed.job()?).await,
             MonitorJob::NAME => monitor::begin(self, &claimed.job()?).await,

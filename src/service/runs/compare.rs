@@ -8,6 +8,7 @@ use ringer_judge::comparison::{self, Pair, Side};
 use ringer_judge::stats::{Interval, bootstrap_mean, mean, percentile};
 use ringer_media::seed::Seed;
 use ringer_model::digital_human::DigitalHumanSpec;
+use ringer_model::judge_card::{CardSubject, JudgeNote};
 use ringer_model::result::{ResultBody, ResultDoc};
 use ringer_model::run::RunDoc;
 use ringer_model::verdict::VerdictWord;
@@ -30,6 +31,9 @@ const MOST_CALLERS: usize = 200;
 /// Draws the samples of the intervals: the same runs have the same intervals.
 const DRAWS: Seed = Seed(1);
 
+/// Remark on calls that different judges judged.
+const OTHER_JUDGE: &str = "judged by another model or prompt: differences may be the judge's";
+
 /// Changes of a call, in the order in which they are told.
 const CHANGES: [&str; 7] = ["regressed", "still_failing", "mended", "not_told", "new", "gone", "still_passing"];
 
@@ -50,8 +54,32 @@ pub struct RunComparison {
     pub figures: Vec<FigureChange>,
     /// Settings that differ, of at most 200 callers.
     pub differs: Vec<Difference>,
+    /// Judges of both runs where they differ; null: they are the same, or one run has none.
+    pub judges: Option<JudgeChange>,
     /// Calls of both runs, those that regressed first.
     pub calls: Vec<CallChange>,
+}
+
+/// Judges of two runs that are not the same.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct JudgeChange {
+    /// Judges of the earlier run.
+    pub a: BTreeSet<JudgeOf>,
+    /// Judges of the later run.
+    pub b: BTreeSet<JudgeOf>,
+    /// Conclusion on the difference, in words.
+    pub says: &'static str,
+}
+
+/// A judge of some verdicts of a run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct JudgeOf {
+    /// Verdict: goal_success, the name of a custom metric, or the meaning of an expectation.
+    pub of: String,
+    /// Name of the model.
+    pub model: String,
+    /// Version of the prompt.
+    pub prompt_version: String,
 }
 
 /// A figure of both runs with its difference.
@@ -99,6 +127,8 @@ pub struct CallChange {
     pub repetition: i64,
     /// Change: regressed, mended, still_failing, still_passing, not_told, new or gone.
     pub change: &'static str,
+    /// True: another model or another prompt judged the later call.
+    pub other_judge: bool,
     /// Call of the earlier run; null when it has none.
     pub a: Option<ComparedCall>,
     /// Call of the later run; null when it has none.
@@ -279,7 +309,48 @@ fn assemble(
         *counts.entry(call.change).or_default() += 1;
     }
     let figures = figures(&both[..both.len().min(MOST_RESAMPLED)], comparison.latency);
-    RunComparison { a, b, says: comparison.says, p: comparison.p, counts, figures, differs, calls }
+    let judges = judge_change(&both);
+    RunComparison { a, b, says: comparison.says, p: comparison.p, counts, figures, differs, judges, calls }
+}
+
+/// Returns the judges of a result by what they judged.
+fn judges_of(body: &ResultBody) -> BTreeSet<JudgeOf> {
+    let judge = |of: &str, note: &JudgeNote| JudgeOf {
+        of: of.to_owned(),
+        model: note.model.clone(),
+        prompt_version: note.prompt_version.clone(),
+    };
+    let mut judges = BTreeSet::new();
+    for evaluation in &body.evaluations {
+        judges.extend(evaluation.judge.as_ref().map(|note| judge(CardSubject::Goal.as_str(), note)));
+        let metrics = evaluation.custom_metrics.iter();
+        judges.extend(metrics.filter_map(|metric| Some(judge(&metric.name, metric.judge.as_ref()?))));
+    }
+    let meanings = body.expectations.iter();
+    judges.extend(meanings.filter_map(|kept| Some(judge(kept.expected.meaning.as_deref()?, kept.judge.as_ref()?))));
+    judges
+}
+
+/// True where something was judged in both calls, and by different models or prompts.
+fn is_judged_otherwise(old: &ResultBody, new: &ResultBody) -> bool {
+    let (old, new) = (judges_of(old), judges_of(new));
+    let is_other = |one: &JudgeOf, other: &JudgeOf| {
+        one.of == other.of && (&one.model, &one.prompt_version) != (&other.model, &other.prompt_version)
+    };
+    old.iter().any(|one| new.iter().any(|other| is_other(one, other)))
+}
+
+/// Returns the judges of the pairs of calls where they differ.
+fn judge_change(both: &[(&ResultBody, &ResultBody)]) -> Option<JudgeChange> {
+    let mut change = JudgeChange { a: BTreeSet::new(), b: BTreeSet::new(), says: OTHER_JUDGE };
+    for (old, new) in both.iter().filter(|(old, new)| is_judged_otherwise(old, new)) {
+        change.a.extend(judges_of(old));
+        change.b.extend(judges_of(new));
+    }
+    let same: BTreeSet<JudgeOf> = change.a.intersection(&change.b).cloned().collect();
+    change.a.retain(|judge| !same.contains(judge));
+    change.b.retain(|judge| !same.contains(judge));
+    (!change.a.is_empty() || !change.b.is_empty()).then_some(change)
 }
 
 fn side(body: &ResultBody, is_sampled: bool) -> Side {
@@ -361,11 +432,51 @@ fn call_change((key, old, new): &(Key, Option<Call>, Option<Call>)) -> CallChang
             seed: body.seed,
         }
     };
+    let bodies = old.as_ref().zip(new.as_ref()).map(|(old, new)| (&old.row.doc.body, &new.row.doc.body));
     CallChange {
         digital_human_name: name,
+        other_judge: bodies.is_some_and(|(old, new)| is_judged_otherwise(old, new)),
         repetition: key.1 + 1,
         change,
         a: old.as_ref().map(compared),
         b: new.as_ref().map(compared),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_model::evaluation::{CustomResult, Evaluation};
+
+    use super::*;
+
+    fn result_of(model: &str, prompt_version: &str) -> ResultBody {
+        let note = |prompt_version: &str| {
+            let (model, prompt_version) = (model.to_owned(), prompt_version.to_owned());
+            Some(JudgeNote { model, prompt_version, ..JudgeNote::default() })
+        };
+        let metric = CustomResult { name: "Polite".into(), judge: note("p"), ..CustomResult::default() };
+        let evaluation =
+            Evaluation { judge: note(prompt_version), custom_metrics: vec![metric], ..Evaluation::default() };
+        ResultBody { evaluations: vec![evaluation], ..ResultBody::default() }
+    }
+
+    #[test]
+    fn calls_that_another_model_or_prompt_judged_are_marked() {
+        let (old, same, prompt, model) =
+            (result_of("m", "1"), result_of("m", "1"), result_of("m", "2"), result_of("n", "1"));
+        let without = ResultBody::default();
+        for (other, expect) in [(&same, false), (&prompt, true), (&model, true), (&without, false)] {
+            assert_eq!(is_judged_otherwise(&old, other), expect);
+        }
+        assert_eq!(judge_change(&[(&old, &same), (&old, &without)]), None);
+        let change = judge_change(&[(&old, &same), (&old, &prompt)]).expect("the prompt is another one");
+        let told = |judges: &BTreeSet<JudgeOf>| {
+            judges.iter().map(|one| format!("{} {} {}", one.of, one.model, one.prompt_version)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (told(&change.a), told(&change.b)),
+            (vec!["goal_success m 1".into()], vec!["goal_success m 2".into()])
+        );
+        assert!(change.says.starts_with("judged by another model or prompt"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::{StreamExt, stream};
 use ringer_base::error::{Error, Result};
 use ringer_media::call::EndReason;
 use ringer_media::seed::Seed;
@@ -25,11 +26,15 @@ use uuid::Uuid;
 
 use super::Runs;
 use crate::conversation::waiting::count_reasons;
+use crate::evaluation::trust::{correct_rate, note_cards};
 use crate::library::agents::base_seed;
 use crate::library::field_rules;
 use crate::library::versions::version_of;
 use crate::spending::{join_sums, note_usages, usage_of};
 use crate::{Caller, Settings};
+
+/// Orders to other engines that wait for an answer at the same time.
+const ORDERS_AT_ONCE: usize = 16;
 
 /// A run with its results.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -216,12 +221,19 @@ impl Runs {
         let simulation = db.get::<SimulationSpec>(run.doc.simulation_id).await?.doc;
         let counters = db.tally(run_id).await?.counters;
         let mut results = db.results_of_run(run_id).await?;
+        let bodies = results.iter_mut().map(|row| &mut row.doc.body).collect();
+        note_cards(&mut db, self.evaluations.least(), bodies).await?;
+        let corrected = correct_rate(&mut db, &results).await?;
         let uses = db.use_of_run(run_id).await?;
         note_usages(&mut results, &uses);
         let usage = usage_of(&join_sums(uses.into_iter().map(|(_, sum)| sum)));
         let reasons = self.conversations.queue_reasons(&mut db, &results).await?;
         Ok(RunResults {
-            simulation_run: RunRecord { usage, ..run_record(run, counters, &simulation, count_reasons(&reasons)) },
+            simulation_run: RunRecord {
+                usage,
+                corrected,
+                ..run_record(run, counters, &simulation, count_reasons(&reasons))
+            },
             simulation_results: results.into_iter().map(|row| self.result_record(row, &reasons, caller)).collect(),
             status: "200".into(),
         })
@@ -248,11 +260,13 @@ impl Runs {
         }
         db.commit().await?;
         cancelled.iter().for_each(|id| self.live.note_change(*id));
-        for id in dialling {
-            self.live.hangup(id, EndReason::Cancelled);
-        }
-        let end = |id: &&i64| hangup && self.live.hangup(**id, EndReason::ApiHangup);
-        let ended = running.iter().filter(end).count() as i64;
+        let ring_off = |id| self.conversations.hang_up_cancelled(id, EndReason::Cancelled);
+        stream::iter(dialling).for_each_concurrent(ORDERS_AT_ONCE, ring_off).await;
+        let end = |id| self.conversations.hang_up(id, EndReason::ApiHangup);
+        let running = stream::iter(running.into_iter().filter(|_| hangup));
+        // All that can be reached are asked, whatever engine is away.
+        let asked: Vec<Result<bool>> = running.map(end).buffer_unordered(ORDERS_AT_ONCE).collect().await;
+        let ended = asked.into_iter().collect::<Result<Vec<bool>>>()?.into_iter().filter(|ended| *ended).count() as i64;
         Ok(RunCancelled { simulation_run_id: run_id, cancelled: cancelled.len() as i64, ended })
     }
 
@@ -521,6 +535,7 @@ fn run_record(
         completed_at: run.doc.completed_at,
         queue_reasons,
         usage: None,
+        corrected: None,
         name: run.doc.name,
     }
 }

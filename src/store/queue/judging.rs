@@ -124,3 +124,24 @@ impl Job for SummaryJob {
         &self.organization
     }
 }
+
+/// Job: judge labelled conversations again for the report card of a judge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeCardJob {
+    /// Organization that owns the card.
+    pub organization: String,
+    /// Identifier of the card.
+    pub card_id: Uuid,
+}
+
+impl Job for JudgeCardJob {
+    const NAME: &'static str = "judge_card";
+
+    fn key(&self) -> String {
+        format!("judge_card:{}", self.card_id)
+    }
+
+    fn organization(&self) -> &str {
+        &self.organization
+    }
+}
