@@ -25,6 +25,7 @@ use crate::transport::websocket::Dialect;
 use crate::{api, service};
 
 pub mod agent;
+mod bus;
 pub mod call;
 pub mod completions;
 pub mod config;
@@ -41,6 +42,7 @@ pub mod man;
 pub mod models;
 pub mod openapi;
 mod out;
+mod progress;
 pub mod run;
 mod sample;
 pub mod selftest;
@@ -49,6 +51,7 @@ pub mod sim;
 pub mod storage;
 mod tls;
 pub mod up;
+pub mod verify;
 
 /// Exit code for a bad flag or setting; clap uses the same.
 pub const BAD_USAGE: u8 = 2;
@@ -111,6 +114,8 @@ pub enum Command {
     Storage(storage::Args),
     /// List the engines of a database, and drain one.
     Engines(engines::Args),
+    /// Check whether evidence is what an installation has signed.
+    Verify(verify::Args),
     /// Check the settings file.
     Config(config::Args),
     /// Print the OpenAPI document of the API.
@@ -144,6 +149,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Keys(args) => keys::run(args).await,
         Command::Storage(args) => storage::run(args).await,
         Command::Engines(args) => engines::run(args).await,
+        Command::Verify(args) => verify::run(args).await,
         Command::Config(args) => config::run(args).await,
         Command::Openapi(args) => openapi::run(args).await,
         Command::Completions(args) => completions::run(args).await,

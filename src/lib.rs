@@ -3,6 +3,8 @@
 pub use ringer_base::{clock, config, error, tasks};
 pub use ringer_syntax as syntax;
 
+pub use ringer_bus as bus;
+
 pub use ringer_model as model;
 
 pub use ringer_store as store;

@@ -12,7 +12,7 @@ use ringer::config;
 use tracing_subscriber::EnvFilter;
 
 /// Log filter when `RINGER_LOG` is not set.
-const LOG: &str = "info,sqlx=warn,hyper=warn,rustls=warn";
+const LOG: &str = "info,sqlx=warn,hyper=warn,rustls=warn,async_nats=off";
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

@@ -454,3 +454,55 @@ async fn shells_and_man_know_the_subcommands() {
         assert!(parts.iter().all(|part| printed.contains(part)), "{words:?}: {printed}");
     }
 }
+
+#[tokio::test]
+async fn evidence_is_verified_by_keys_from_elsewhere() {
+    let folder = folder();
+    let mut engine = Program::start(up(folder.path()).arg("--sim"));
+    let base = engine.address("http://").await;
+    let ask = async |path: &str, body: Option<Value>| {
+        let client = crate::program::client();
+        let url = format!("{base}{path}");
+        let request = body.map_or_else(|| client.get(&url), |body| client.post(&url).json(&body));
+        let answer = request.header("x-api-key", KEY).timeout(PATIENCE).send().await.expect("it answers");
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        answer.bytes().await.expect("a body")
+    };
+    let read = |bytes: &[u8]| -> Value { serde_json::from_slice(bytes).expect("JSON") };
+    let agent =
+        json!({ "name": "Desk", "type": "INBOUND", "connection_type": "SIP", "sip_uri": "sip:desk@127.0.0.1:9" });
+    let agent = read(&ask("/v1/add-agent", Some(agent)).await)["agent_id"].to_string();
+    let simulation = read(&ask("/v1/create-simulation", Some(json!({ "agent_id": agent, "name": "One" }))).await);
+    let simulation = simulation["simulation_id"].clone();
+    let human = json!({ "digital_human": { "intent": "Hello.", "language": "en" }, "simulation_ids": [simulation] });
+    ask("/v1/create-digital-human", Some(human)).await;
+    ask("/v1/queue-simulation-run", Some(json!({ "simulation_id": simulation.to_string(), "seed": 7 }))).await;
+    let stream = ask("/v1/simulation-run/1/events", None).await;
+    assert!(text(&stream).contains("event: end"));
+    let save = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("a file");
+    let archive = ask("/v1/simulation-result/1/evidence", None).await;
+    save("call.tar", &archive);
+    save("keys.json", &ask("/v1/evidence-keys", None).await);
+    save("chain.json", &ask("/v1/simulation-run/1/evidence-chain", None).await);
+    let mut changed = archive.to_vec();
+    let at = changed.windows(4).position(|four| four == b"RIFF").expect("a recording") + 2000;
+    changed[at] ^= 1;
+    save("changed.tar", &changed);
+    save("empty.txt", b"nothing");
+    for (words, code, part) in [
+        (&["call.tar", "chain.json", "--key", "keys.json"][..], 0, "its manifest is in the chain"),
+        (&["call.tar"], 3, "signed by an unknown key "),
+        (&["changed.tar", "--key", "keys.json"], 1, "BROKEN: recording.wav was changed"),
+        (&["call.tar", "--key", &"ab".repeat(32)], 1, "and not by"),
+        (&["call.tar", "--key", "nothing"], 2, "is neither a key"),
+        (&["call.tar", "--key", "empty.txt"], 2, "there is no key in this file"),
+        (&["empty.txt"], 2, "empty.txt: "),
+        (&["gone.tar"], 2, "gone.tar: No such file"),
+    ] {
+        let mut command = ringer(&["verify"]);
+        let ran = run_to_end(command.args(words).current_dir(folder.path()).stderr(Stdio::piped())).await;
+        let said = text(&ran.stdout) + &text(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(code), "{words:?}: {said}");
+        assert!(said.contains(part), "{words:?}: {said}");
+    }
+}

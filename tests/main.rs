@@ -1,6 +1,7 @@
 //! The one integration binary.
 
 mod api;
+mod bus;
 mod calls;
 mod ci;
 mod cli;

@@ -18,8 +18,9 @@ mod service;
 const ORDER: [&[&str]; 3] = [&["agent"], &["suite"], &["cli", "main"]];
 
 /// Packages that the root package exports as modules.
-const EXPORTED: [&str; 17] = [
+const EXPORTED: [&str; 18] = [
     "api",
+    "bus",
     "clock",
     "config",
     "engine",

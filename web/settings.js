@@ -18,7 +18,7 @@ export async function settingsPage(page) {
   const again = () => settingsPage(page);
   page.show(el("h1", {}, "Settings"), key ? el("p", {}, "This page uses the key ", words(key.name || key.id, 60), ", which may ", key.scope === "admin" ? "do everything" : key.scope === "write" ? "change things, but no keys" : "read", ".") : null,
     section("The engine", health ? engine(health, models || []) : el("p", { class: "empty" }, "The engine does not tell its state.")),
-    section("Engines of the database", engines ? engineList(engines.engines, again, page) : el("p", { class: "empty" }, "Engines are shown to a key of scope admin, where no internal token is set.")),
+    section("Engines of the database", engines ? engineList(engines.engines) : el("p", { class: "empty" }, "Engines are shown to a key of scope admin, where no internal token is set.")),
     section("API keys", keys ? keyList(keys, again, page) : el("p", { class: "empty" }, "Keys are shown to a key of scope admin.")),
     section("Webhooks", hooks ? hookList(hooks.webhooks || [], agents, await schemas(), again, page) : el("p", { class: "empty" }, "Webhooks are shown to a key of scope write.")));
 }
@@ -44,15 +44,10 @@ function engine(health, models) {
   trunks.length ? table("Trunks", ["Trunk", "Registration", "Keep-alive"], trunks.map((/** @type {any} */ one) => [one.name, one.registration ? one.registration.state + (one.registration.error ? ": " + one.registration.error : "") : "none needed", one.keepalive ? one.keepalive.state : "off"])) : "");
 }
 
-/**
- * @param {any[]} engines
- * @param {() => Promise<void>} done
- * @param {import("./app.js").Page} page
- */
-function engineList(engines, done, page) {
-  const drain = (/** @type {any} */ one, /** @type {boolean} */ draining) => post("/v1/internal/drain-engine", { name: one.id, draining }).then(done);
-  return table("Engines", ["Engine", "State", "Calls", "Version", "Address", "Since", ""], engines.map((one) => [el("span", {}, words(one.name, 60), one.answers ? " (this one)" : ""), chip(one.state), one.calls + " of " + one.capacity, one.version, words(one.address || "", 60), when(one.started_at),
-    one.state === "up" ? sure("Drain", () => drain(one, true), page) : one.state === "draining" ? el("button", { type: "button", onclick: () => drain(one, false).catch(page.refused) }, "Take calls again") : ""]));
+/** @param {any[]} engines */
+function engineList(engines) {
+  return el("div", {}, table("Engines", ["Engine", "State", "Calls", "Version", "Address", "Since"], engines.map((one) => [el("span", {}, words(one.name, 60), one.answers ? " (this one)" : ""), chip(one.state), one.calls + " of " + one.capacity, one.version, words(one.address || "", 60), when(one.started_at)])),
+  el("p", { class: "note" }, "Whoever runs them has one begin nothing new by ", el("code", {}, "ringer engines drain NAME"), "."));
 }
 
 /**

@@ -138,6 +138,8 @@ pub struct Endpoint {
     pub of_page: bool,
     /// True: If-Match is read (RFC 9110 13.1.1); a change of a row that was changed since is refused.
     pub if_match: bool,
+    /// True if it tells of a running call, which another engine may hold.
+    pub tells_of_calls: bool,
     /// True: the answer is a file with an entity tag (RFC 9110 8.8.3); If-None-Match is read.
     pub sends_file: bool,
     /// True: Range and If-Range are read, and a part of the file may be sent.
@@ -191,6 +193,7 @@ where
         with_audio: false,
         of_page: false,
         if_match: false,
+        tells_of_calls: false,
         sends_file: false,
         sends_parts: false,
         packs: false,
@@ -368,6 +371,12 @@ impl Endpoint {
     /// Reads If-Match, and may refuse the request for it.
     pub fn if_match(mut self) -> Endpoint {
         self.if_match = true;
+        self
+    }
+
+    /// Notes that the endpoint tells of a running call, which another engine may hold.
+    pub fn tells_of_calls(mut self) -> Endpoint {
+        self.tells_of_calls = true;
         self
     }
 

@@ -32,7 +32,8 @@ async fn metrics(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<Figures> {
     let (failures, refusals) = (ctx.service.store().failures(), ctx.service.placements().dial_refusals());
     let engine = engine.as_ref().map(EngineFigures::of);
     let is_draining = ctx.service.engines().is_draining();
-    registry.register_collector(Box::new(Snapshot { engine, jobs, failures, refusals, is_draining }));
+    let bus = ctx.service.relay().map(|relay| (relay.channel().is_up(), relay.channel().count_dropped()));
+    registry.register_collector(Box::new(Snapshot { engine, jobs, failures, refusals, is_draining, bus }));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(Error::internal)?;
     Ok(respond(StatusCode::OK, OPENMETRICS, text).into())
@@ -46,6 +47,8 @@ struct Snapshot {
     failures: BTreeMap<String, u64>,
     refusals: Refusals,
     is_draining: bool,
+    /// State of the bus: true if it is connected, and its dropped messages by reason; `None`: there is no bus.
+    bus: Option<(bool, Vec<(&'static str, u64)>)>,
 }
 
 #[derive(Debug)]
@@ -87,6 +90,11 @@ impl Collector for Snapshot {
         let help = "Results that are final with an error: calls, text conversations, evaluations";
         page.counters("ringer_results_failed", help, "error_code", failures)?;
         page.refusals(&self.refusals)?;
+        if let Some((is_up, dropped)) = &self.bus {
+            page.gauge("ringer_bus_up", "1 while the bus is connected", None, f64::from(u8::from(*is_up)))?;
+            let help = "Messages of the bus that were not believed or not understood";
+            page.counters("ringer_bus_dropped", help, "reason", dropped.iter().copied())?;
+        }
         let Some(engine) = &self.engine else { return Ok(()) };
         page.trunks(&engine.lines)?;
         let help = "SIP messages of strangers that were not looked at because there were too many";

@@ -13,6 +13,7 @@ use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, stream};
 use ringer_base::error::{Error, Result};
+use ringer_model::status::ResultStatus;
 use ringer_store::events::Feed;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -34,7 +35,14 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
     let mut clock = interval(LOOK_EVERY);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let feed = ctx.service.feed(result_id);
+    let record = ctx.service.runs().result(&ctx.caller, result_id).await?;
+    if is_under_way(record.body.status) {
+        ctx.service.conversations().check_watchable(result_id).await?;
+    }
+    let feed = match record.body.status.is_terminal() {
+        true => ctx.service.feed(result_id),
+        false => ctx.service.conversations().watch(result_id),
+    };
     let mut watch = Watch {
         attempt: 0,
         after_seq: last_seen(&ctx.headers),
@@ -44,6 +52,7 @@ pub(crate) async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
         ctx,
         result_id,
         states: 0,
+        away: None,
         ready: VecDeque::new(),
         quiet: 0,
         over: false,
@@ -85,6 +94,8 @@ struct Watch {
     changes: Option<watch::Receiver<u64>>,
     /// Number of states that were sent.
     states: usize,
+    /// Reason for which the engine with the call is not heard, as it was sent last.
+    away: Option<String>,
     ready: VecDeque<Event>,
     quiet: u32,
     over: bool,
@@ -126,6 +137,7 @@ impl Watch {
         self.states = states.len();
         self.take_fed();
         self.follow(record.body.attempt);
+        self.tell_away(record.body.status).await;
         if record.body.status.is_terminal() {
             self.take_stored().await?;
             self.ready.push_back(piece("end", None, &json!({})));
@@ -134,6 +146,27 @@ impl Watch {
             self.take_stored().await?;
         }
         Ok(())
+    }
+
+    /// Queues the notice that the engine with the call cannot be reached, once until it is.
+    async fn tell_away(&mut self, status: ResultStatus) {
+        let away = match is_under_way(status) {
+            true => self.away_now().await,
+            false => None,
+        };
+        if let Some(why) = away.as_ref().filter(|_| away != self.away) {
+            self.ready.push_back(piece("engine_unreachable", None, &json!({ "detail": why })));
+        }
+        self.away = away;
+    }
+
+    /// Returns why the engine with the call is not heard; `None`: it is, or the call is here.
+    async fn away_now(&self) -> Option<String> {
+        // A call that has begun since on another engine is told of by none where there is no bus.
+        match self.ctx.service.conversations().check_watchable(self.result_id).await {
+            Err(Error::NotReachable(why)) => Some(why),
+            _ => self.feed.as_ref()?.away(),
+        }
     }
 
     /// Restarts the numbering when a later attempt begins.
@@ -174,6 +207,11 @@ impl Watch {
         }
         Ok(())
     }
+}
+
+/// True while a call of a result is made or held.
+fn is_under_way(status: ResultStatus) -> bool {
+    matches!(status, ResultStatus::Dispatched | ResultStatus::Running)
 }
 
 /// Completes when the feed has something new; never without a feed.

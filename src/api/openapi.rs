@@ -126,6 +126,7 @@ fn refusal_schema() -> Value {
         "required": ["detail"],
         "properties": {
             "detail": { "type": "string", "description": "Reason in words." },
+            "code": { "type": "string", "description": "Reason for programs: ENGINE_NOT_REACHABLE, else not there." },
             "request_id": { "type": "string", "description": "Identifier of the request; only for internal errors." },
         },
     })
@@ -315,6 +316,10 @@ fn add_refusals(endpoint: &Endpoint, nodes: [&Node; 3], answers: &mut Value) {
         }
         let invalid = json!({ "schema": reference("ValidationError") });
         answers["422"] = json!({ "description": "Validation error", "content": { "application/json": invalid } });
+    }
+    if endpoint.tells_of_calls {
+        answers["409"] =
+            refusal("The call runs on another engine, which cannot be reached (code ENGINE_NOT_REACHABLE)");
     }
     if endpoint.sends_file {
         answers["304"] = json!({ "description": "The file is the one that If-None-Match names" });

@@ -101,12 +101,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     let results = vec![
         get("/v1/simulation-result/{id}/ladder", ladder)
             .packs()
+            .tells_of_calls()
             .about("Get signalling messages, network figures and DTMF keys with their times"),
         get("/v1/simulation-result/{id}/mails", mails)
             .packs()
             .about("List the mails of a conversation with their words, quotations and attachments"),
         get("/v1/simulation-result/{id}/turns", turns)
             .packs()
+            .tells_of_calls()
             .about("List the turns of both sides with their measurements"),
         put_route("/v1/simulation-result/{id}/review", review)
             .if_match()

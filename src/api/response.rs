@@ -129,6 +129,9 @@ impl<const KIND: usize> Answer for Raw<KIND> {
     }
 }
 
+/// Code of the refusal of what concerns a call of another engine.
+const ENGINE_NOT_REACHABLE: &str = "ENGINE_NOT_REACHABLE";
+
 /// The content type of nearly all answers.
 pub const JSON: &str = "application/json";
 /// Content type of an HTML page.
@@ -233,6 +236,10 @@ pub fn refusal(error: Error, request_id: &str) -> Response {
         Error::Forbidden(_) => detail(StatusCode::FORBIDDEN, &text),
         Error::Refused(_) => detail(StatusCode::BAD_REQUEST, &text),
         Error::Conflict(_) => detail(StatusCode::CONFLICT, &text),
+        Error::NotReachable(_) => {
+            let body = json!({ "detail": text, "code": ENGINE_NOT_REACHABLE }).to_string();
+            respond(StatusCode::CONFLICT, JSON, body)
+        }
         Error::Outdated(_) => detail(StatusCode::PRECONDITION_FAILED, &text),
         Error::Busy(_) => {
             let body = json!({ "detail": text, "retry_after": 1 }).to_string();

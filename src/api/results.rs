@@ -7,7 +7,8 @@ use ringer_model::format::{AudioFormat, Channel, ScriptFormat, StepFormat};
 use ringer_model::result::{ResultRecord, UpdateResultSpec};
 use ringer_model::schema::one_of;
 use ringer_service::{
-    ConversationsEnded, HungUp, Packing, ReEvaluation, ResultDeleted, ResultUpdated, Timeline, Track, Zoom,
+    ConversationsEnded, EvidenceKeyOut, EvidenceKeys, HungUp, Packing, ReEvaluation, ResultDeleted, ResultUpdated,
+    Timeline, Track, Zoom,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -139,10 +140,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .sends_file(true)
             .about("Get the recording, both channels or one"),
         get("/v1/simulation-result/{id}/peaks", peaks).about("Get the waveform of the recording as minima and maxima"),
+        get("/v1/evidence-keys", evidence_keys).about("List the public keys by which evidence is checked"),
+        post("/v1/evidence-keys", rotate_evidence_key).admin().about("Make a new key sign evidence from now on"),
         get("/v1/simulation-result/{id}/evidence", evidence)
             .sends_file(false)
             .about("Get all files of a finished conversation as a tar archive"),
         get("/v1/simulation-result/{id}/events", events)
+            .tells_of_calls()
             .about("Stream the events of a conversation as server-sent events"),
     ];
     with_tag("Results", "Simulation result", endpoints).collect()
@@ -193,6 +197,14 @@ async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Sc
         None => return Err(Error::Refused("format must be json, text or vtt".to_owned())),
     };
     Ok(response.into())
+}
+
+async fn evidence_keys(ctx: Ctx, _: In) -> Result<EvidenceKeys> {
+    ctx.service.runs().evidence_keys().await
+}
+
+async fn rotate_evidence_key(ctx: Ctx, _: In) -> Result<EvidenceKeyOut> {
+    ctx.service.runs().rotate_evidence_key().await
 }
 
 async fn evidence(ctx: Ctx, request: In<IdPath>) -> Result<Archive> {

@@ -6,7 +6,7 @@ use ringer_model::format::ExportFormat;
 use ringer_model::run::{QueueAnswer, QueueRequest, RunItem, RunPatch};
 use ringer_model::schema::one_of;
 use ringer_model::text::{SmsQueueSpec, TextQueueSpec};
-use ringer_service::{ListedRun, RunCancelled, RunComparison, RunDeleted, RunResults, SmsQueued};
+use ringer_service::{Chain, ListedRun, RunCancelled, RunComparison, RunDeleted, RunResults, SmsQueued};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +83,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .sends_file(false)
             .about("Get a run as one HTML file with its calls and their recordings"),
         get("/v1/simulation-run/{id}/export", export).about("Export a run with its results as CSV, JSON or JUnit XML"),
+        get("/v1/simulation-run/{id}/evidence-chain", chain)
+            .about("Get the manifests of the evidence of a run, bound to each other and signed"),
         post("/v1/simulation-run/{id}/cancel", cancel)
             .about("Cancel results that have not begun, or end all results of a run"),
         endpoint(Method::PATCH, "/v1/simulation-run/{id}", rename).about("Give a run a name"),
@@ -131,6 +133,10 @@ async fn export(ctx: Ctx, request: In<IdPath, ExportQuery>) -> Result<Table> {
     };
     let text = ctx.service.runs().export_run(&ctx.caller, request.path.id, format).await?;
     Ok(respond(StatusCode::OK, content_type, text).into())
+}
+
+async fn chain(ctx: Ctx, request: In<IdPath>) -> Result<Chain> {
+    ctx.service.runs().evidence_chain(&ctx.caller, request.path.id).await
 }
 
 async fn cancel(ctx: Ctx, request: In<IdPath, CancelQuery>) -> Result<RunCancelled> {

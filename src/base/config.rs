@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 
 mod adapters;
 mod behaviour;
+mod bus;
 mod codecs;
 mod email;
 mod judge;
@@ -35,6 +36,7 @@ pub use adapters::AdapterTable;
 pub use behaviour::{
     Audio, Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words,
 };
+pub use bus::Bus;
 pub use email::Email;
 pub use judge::Judge;
 pub use listen::SipListen;
@@ -141,6 +143,8 @@ pub struct Config {
     pub email: Email,
     /// Store of files of results, production calls and uploads.
     pub storage: Storage,
+    /// Messages between engines that share a database.
+    pub bus: Bus,
     /// Warnings at the start about settings that were given but are not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -358,6 +362,7 @@ impl Default for Config {
             sms: Sms::default(),
             email: Email::default(),
             storage: Storage::default(),
+            bus: Bus::default(),
             warnings: Vec::new(),
         }
     }
@@ -460,6 +465,7 @@ impl Config {
         self.server.read(from);
         self.sip.read(from);
         self.storage.read(from);
+        self.bus.read(from);
     }
 
     fn read_limits(&mut self, from: &mut Source, file_limit: u64) {

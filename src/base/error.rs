@@ -24,6 +24,8 @@ pub enum Error {
     Outdated(String),
     /// As many requests of this kind run as may.
     Busy(String),
+    /// The call runs on another engine, which cannot be reached.
+    NotReachable(String),
     /// The request is not possible now (draining, no language model).
     Unavailable(String),
     /// An engine fault; its text is for the log, not for the user.
@@ -118,6 +120,7 @@ impl fmt::Display for Error {
             | Error::Conflict(text)
             | Error::Outdated(text)
             | Error::Busy(text)
+            | Error::NotReachable(text)
             | Error::Unavailable(text) => f.write_str(text),
             Error::Internal(fault) => fault.fmt(f),
         }

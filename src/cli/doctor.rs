@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::out::Out;
 use super::{Place, count, local};
+use crate::bus;
 use crate::clock;
 use crate::config::{self, Config, most_calls, raise_file_limit};
 use crate::provider::remote::{Part, Probed, probe};
@@ -117,6 +118,9 @@ pub async fn run(args: Args) -> ExitCode {
         };
         checks.push(server(part, probe(part, form, &remote).await, stands_in));
     }
+    if config.bus.is_set() {
+        checks.push(bus_check(bus::check(&config.bus, &roots).await));
+    }
     checks.extend(insecure_hosts(&config));
     checks.extend(adapters(&config));
     checks.extend(definitions(&config));
@@ -206,6 +210,15 @@ fn server(part: Part, probed: Result<Probed, Failure>, stands_in: bool) -> Check
         }
     };
     Check { name, ok, purpose, detail: format!("{section}.base_url: {said}"), package: None }
+}
+
+/// Returns the check of the bus: the version of its server, or why there is no connection.
+fn bus_check(asked: Result<String, String>) -> Check {
+    let (ok, detail) = match asked {
+        Ok(version) => (true, format!("bus.url: NATS {version} answers and takes the credentials")),
+        Err(why) => (false, format!("{why}; engines go on without it")),
+    };
+    Check { name: "bus", ok, purpose: "watching and ending calls of other engines", detail, package: None }
 }
 
 /// Returns the check of hosts whose certificates are not verified; `None` where there are none.

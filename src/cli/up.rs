@@ -17,7 +17,7 @@ use super::out::Out;
 use super::sample::Sample;
 use super::signals::{Asked, Signals};
 use super::{
-    Place, capacity, count, dialects, fail, folder_warning, local, make_private, open_store, service_settings, tls,
+    Place, bus, capacity, count, dialects, fail, folder_warning, local, make_private, open_store, service_settings, tls,
 };
 use crate::agent::{self, Fault};
 use crate::api::rate::Rates;
@@ -195,6 +195,8 @@ struct House {
     speech: Speech,
     model: Option<Arc<dyn LanguageModel>>,
     workers: Workers,
+    /// Messages from and to other engines.
+    messages: Tasks,
 }
 
 impl House {
@@ -203,9 +205,7 @@ impl House {
         let store = open_store(config).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
         let names = Resolver::new(&config.sip.dns_servers).for_sockets(&config.sip.listen);
-        let dialects = dialects(config)?;
-        check_dialects(&dialects, config.websocket.any_host)?;
-        let dialects = dialects.into();
+        let dialects = safe_dialects(config)?.into();
         let roots = local::roots(config)?;
         let clock = if store.is_shared() { Clock::correctable() } else { Clock::Real };
         let storage = Artifacts::open(&config.storage, &roots, &store, &clock, &config.data).await?;
@@ -219,6 +219,7 @@ impl House {
         if sim {
             speech.synthesizer = Arc::new(Canned::default());
         }
+        let messages = bus::connect(config, &service, &roots, &running).await?;
         // Steps that can fail come before interrupted work is ended.
         let (listener, mailbox) = mail_entries(config).await?;
         let (engine, incoming) = start_engine(config, (names, clock), speech.clone()).await?;
@@ -266,7 +267,7 @@ impl House {
         if !config.sip.trunks.is_empty() {
             engine.keep_lines(&config.sip.trunks, &urn).await;
         }
-        Ok(House { service, engine, speech, model, workers })
+        Ok(House { service, engine, speech, model, workers, messages })
     }
 
     fn setup(&self, config: &Config) -> Setup {
@@ -350,6 +351,7 @@ impl House {
     async fn close_calls(&self) {
         self.workers.stop_claiming();
         tokio::join!(self.engine.stop(), self.workers.finish());
+        self.messages.stop().await;
     }
 }
 
@@ -378,14 +380,15 @@ fn settings_of(config: &Config, api: SocketAddr, urn: &str) -> Settings {
     }
 }
 
-/// Refuses a dialect whose headers and keys would go to every host.
-fn check_dialects(dialects: &BTreeMap<String, Dialect>, any_host: bool) -> Result<(), String> {
-    match dialect_without_hosts(dialects).filter(|_| !any_host) {
+/// Returns the dialects of the settings; refuses one whose headers and keys would go to every host.
+fn safe_dialects(config: &Config) -> Result<BTreeMap<String, Dialect>, String> {
+    let dialects = dialects(config)?;
+    match dialect_without_hosts(&dialects).filter(|_| !config.websocket.any_host) {
         Some(name) => Err(format!(
             "[websocket.dialects.{name}] has headers or keys and no hosts: any key of the API could send them anywhere; name \
              the hosts that get them, as in hosts = [\"agent.example.com\", \"*.example.org\"]"
         )),
-        None => Ok(()),
+        None => Ok(dialects),
     }
 }
 

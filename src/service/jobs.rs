@@ -27,6 +27,7 @@ mod storing;
 mod summary;
 mod text;
 mod upkeep;
+mod waking;
 mod workshop;
 
 use std::sync::Arc;
@@ -116,6 +117,9 @@ impl Workers {
         tasks.spawn("schedule jobs", one_by_one(workshop.clone(), claiming.clone(), schedule::run));
         tasks.spawn("store jobs", storing::work(workshop.service.clone(), tasks.clone(), claiming.clone()));
         tasks.spawn("storage", until(claiming.clone(), storing::watch(workshop.service.clone())));
+        if workshop.service.store().is_shared() {
+            tasks.spawn("work of others", until(claiming.clone(), waking::look(workshop.clone())));
+        }
         tasks.spawn("sweep", until(claiming.clone(), sweep(workshop.clone())));
         let service = workshop.service.clone();
         let spending = service.spending().clone();
@@ -171,6 +175,8 @@ impl Workers {
         self.stop_claiming();
         self.tasks.stop().await;
         log_failure("failed to store the use of language models", self.service.spending().store_noted().await);
+        let restored = self.service.conversations().restore_ended().await;
+        log_failure("failed to look for kept records of conversations", restored);
         log_failure("failed to tell others that this engine ends", self.service.engines().leave().await);
     }
 }

@@ -64,6 +64,7 @@ pub use self::conversation::mail_thread::{MailNews, MailThread, OutgoingMail};
 pub use self::conversation::obstacle::Obstacle;
 pub use self::conversation::outcome::{CallOutcome, Circumstances, is_unreachable};
 pub use self::conversation::peaks::{PeakStretch, Zoom};
+pub use self::conversation::relay::Relay;
 pub use self::conversation::storing::Stored;
 pub use self::conversation::stream_address::AGENT_STREAM;
 pub use self::conversation::transcode::{Packing, Track};
@@ -113,6 +114,8 @@ pub use self::placement::{
 };
 pub use self::runs::Runs;
 pub use self::runs::compare::RunComparison;
+pub use self::runs::evidence::manifest::{Chain, Link, Verified, fingerprint, verify};
+pub use self::runs::evidence::{EvidenceKeyOut, EvidenceKeys};
 pub use self::runs::incoming::Reached;
 pub use self::runs::ladder::Ladder;
 pub use self::runs::mail_list::MailList;
@@ -198,6 +201,11 @@ pub trait LiveCalls: Send + Sync {
     /// Returns a watch that changes with every stored change of a result's state; `None` when this process makes no
     /// calls.
     fn any_change(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
+    /// Returns the way to the other engines of the database; `None`: there is no bus.
+    fn relay(&self) -> Option<Arc<Relay>> {
         None
     }
 
@@ -504,6 +512,11 @@ impl Service {
     /// Returns the events of a result as they happen.
     pub fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
         self.handles.live.feed(result_id)
+    }
+
+    /// Returns the way to the other engines of the database; `None`: there is no bus.
+    pub fn relay(&self) -> Option<Arc<Relay>> {
+        self.handles.live.relay()
     }
 
     /// Returns the uses of language models, and their cost.

@@ -16,14 +16,13 @@ use ringer_store::Store;
 use crate::conversation::Conversations;
 use crate::outbox::Outbox;
 use crate::runs::Runs;
-use crate::{Handles, LiveCalls, Settings};
+use crate::{Handles, Settings};
 
 /// Monitors, alerts, issues, notifications and webhooks.
 pub struct Watching {
     store: Store,
     clock: Clock,
     settings: Arc<Settings>,
-    live: Arc<dyn LiveCalls>,
     poster: Arc<Poster>,
     outbox: Arc<Outbox>,
     conversations: Arc<Conversations>,
@@ -42,7 +41,6 @@ impl Watching {
             store: handles.store.clone(),
             clock: handles.clock.clone(),
             settings: handles.settings.clone(),
-            live: handles.live.clone(),
             poster: handles.poster.clone(),
             outbox: outbox.clone(),
             conversations: conversations.clone(),

@@ -137,11 +137,13 @@ impl Session {
         Ok(Heard { now_ms, is_draining: draining != 0 })
     }
 
-    /// Removes the row of this engine, which has ended, and what it holds: nothing of it runs any more.
+    /// Removes the row of this engine, which has ended: nothing of it runs any more. The row of one that still holds a
+    /// result stays, so that its records can come by the next start until the lease ends.
     pub async fn leave(&mut self) -> Result<()> {
         let id = self.store.engine().await?.to_owned();
         self.execute("DELETE FROM line_holders WHERE engine = $1", &[id.as_str().into()]).await?;
-        self.execute("DELETE FROM engines WHERE id = $1", &[id.into()]).await.map(drop)
+        let sql = "DELETE FROM engines WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.engine = $1)";
+        self.execute(sql, &[id.into()]).await.map(drop)
     }
 
     /// Removes the rows of engines that have been dead for a day, and those that stand for an engine that was started

@@ -5,6 +5,7 @@
 //! dropping it undoes them. Product rules are not here, they are in the service.
 
 pub mod artifacts;
+mod bus;
 mod call_logs;
 mod communities;
 pub mod db;
@@ -12,6 +13,7 @@ mod deliveries;
 mod dials;
 mod engines;
 pub mod events;
+mod evidence_keys;
 pub mod idempotency;
 mod issues;
 mod judge_cards;
@@ -37,7 +39,7 @@ mod usage;
 pub mod vault;
 mod versions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -47,7 +49,7 @@ use ringer_base::clock::Clock;
 use ringer_base::error::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use self::db::{Cell, Database, FromCell, Link};
 use self::vault::Vault;
@@ -56,6 +58,7 @@ pub use self::call_logs::LogFilter;
 pub use self::db::Location;
 pub use self::dials::{DialRow, DialScope};
 pub use self::engines::{EngineFacts, EngineRow, Heard};
+pub use self::evidence_keys::EvidenceKey;
 pub use self::issues::FailureRow;
 pub use self::keys::{Holder, KeyRow, organizations_at};
 pub use self::legs::CallState;
@@ -81,6 +84,7 @@ pub struct Store {
 struct Parts {
     database: Database,
     jobs: watch::Sender<u64>,
+    wakes: Wakes,
     failures: Mutex<BTreeMap<String, u64>>,
     vault: Vault,
     /// Name of the data folder of this engine; empty where its files need no name.
@@ -89,6 +93,13 @@ struct Parts {
     clock: OnceLock<Clock>,
     /// True while a lease that has ended may be one that could not be renewed.
     unsettled: AtomicBool,
+}
+
+/// Kinds of jobs that other engines are to hear of.
+#[derive(Debug, Default)]
+struct Wakes {
+    kinds: Mutex<BTreeSet<String>>,
+    noted: Notify,
 }
 
 impl Store {
@@ -103,6 +114,7 @@ impl Store {
         let parts = Parts {
             database,
             jobs: watch::Sender::new(0),
+            wakes: Wakes::default(),
             failures: Mutex::default(),
             vault,
             place: OnceLock::new(),
@@ -227,6 +239,7 @@ impl Organization<'_> {
             link,
             store,
             new_jobs: false,
+            woken: BTreeSet::new(),
             failed: Vec::new(),
             leftovers: Vec::new(),
             spoilt: false,
@@ -240,6 +253,8 @@ pub struct Session {
     link: Link,
     store: Store,
     new_jobs: bool,
+    /// Kinds of jobs that other engines are told of.
+    woken: BTreeSet<String>,
     /// Error codes of results that this session makes fail.
     failed: Vec<String>,
     /// Folders that are removed once the changes are committed.
@@ -278,7 +293,11 @@ impl Session {
             remove_folder(&away).await;
         }
         if self.new_jobs {
-            self.store.parts.jobs.send_modify(|changes| *changes += 1);
+            self.store.wake_workers();
+        }
+        if !self.woken.is_empty() {
+            self.store.parts.wakes.kinds.lock().extend(self.woken);
+            self.store.parts.wakes.noted.notify_one();
         }
         let mut failures = self.store.parts.failures.lock();
         for code in self.failed {
@@ -287,9 +306,15 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the commit wake workers, which then have something to look for.
+    /// Makes the commit wake workers of this process, which then have something to look for.
     pub fn note_job(&mut self) {
         self.new_jobs = true;
+    }
+
+    /// Makes the commit wake workers of all engines, since a job of this kind may be claimable.
+    pub fn note_due(&mut self, kind: &str) {
+        self.new_jobs = true;
+        self.woken.insert(kind.to_owned());
     }
 
     /// Removes a folder once the changes are committed, and never if they are not.

@@ -154,7 +154,7 @@ impl Session {
         let key = job.key();
         let cells = [key.as_str().into(), now_ms.into(), format!("{key}:").into(), format!("{key};").into()];
         self.execute(sql, &cells).await?;
-        self.note_job();
+        self.note_due(J::NAME);
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Session {
     pub async fn rest(&mut self, claimed: &Claimed, due_ms: i64) -> Result<bool> {
         let sql = "UPDATE jobs SET lease_ms = NULL, due_ms = $3 WHERE id = $1 AND attempts = $2";
         let changed = self.execute(sql, &[claimed.id.into(), claimed.attempts.into(), due_ms.into()]).await?;
-        self.note_job();
+        self.note_due(&claimed.kind);
         Ok(changed > 0)
     }
 }

@@ -39,7 +39,9 @@ const MIGRATIONS: &[(i64, Text)] = &[
     ),
     (23, Same(include_str!("migrations/0023_artifacts.sql"))),
     (25, Same(include_str!("migrations/0025_engines.sql"))),
+    (26, Same(include_str!("migrations/0026_bus.sql"))),
     (27, Same(include_str!("migrations/0027_judge_cards.sql"))),
+    (28, Same(include_str!("migrations/0028_evidence_keys.sql"))),
 ];
 
 impl Text {

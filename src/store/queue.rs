@@ -295,7 +295,11 @@ impl Session {
             self.store.place().filter(|_| J::NEEDS_FILES).map(str::to_owned).into(),
         ];
         self.execute(sql, &cells).await?;
-        self.note_job();
+        match lane {
+            // It is due when it is released.
+            Some(_) => self.note_job(),
+            None => self.note_due(J::NAME),
+        }
         Ok(())
     }
 
@@ -312,9 +316,11 @@ impl Session {
         let free = lane.limit - self.number(count, &[lane.name.as_str().into()]).await?;
         if free > 0 {
             let sql = "UPDATE jobs SET held = 0 WHERE id IN \
-                       (SELECT id FROM jobs WHERE lane = $1 AND held = 1 ORDER BY id LIMIT $2)";
-            self.execute(sql, &[lane.name.as_str().into(), free.into()]).await?;
-            self.note_job();
+                       (SELECT id FROM jobs WHERE lane = $1 AND held = 1 ORDER BY id LIMIT $2) RETURNING kind";
+            for row in self.rows(sql, &[lane.name.as_str().into(), free.into()]).await? {
+                let kind: String = row.try_get(0).map_err(Error::internal)?;
+                self.note_due(&kind);
+            }
         }
         Ok(())
     }
@@ -444,7 +450,11 @@ impl Queue {
     /// Returns the job to the queue, to be claimed again from `due_ms` on. False: another worker has it.
     pub async fn retry(&self, claimed: &Claimed, due_ms: i64) -> Result<bool> {
         let sql = "UPDATE jobs SET lease_ms = NULL, due_ms = $3 WHERE id = $1 AND attempts = $2";
-        self.change(claimed, sql, due_ms).await
+        let mut db = self.store.system().await?;
+        let changed = db.execute(sql, &[claimed.id.into(), claimed.attempts.into(), due_ms.into()]).await?;
+        db.note_due(&claimed.kind);
+        db.commit().await?;
+        Ok(changed > 0)
     }
 
     /// Returns the job to the queue as one of kind `J`, which must have the same fields; it keeps its place in the
@@ -453,7 +463,7 @@ impl Queue {
         let mut db = self.store.system().await?;
         let sql = "UPDATE jobs SET lease_ms = NULL, kind = $3 WHERE id = $1 AND attempts = $2";
         db.execute(sql, &[claimed.id.into(), claimed.attempts.into(), J::NAME.into()]).await?;
-        db.note_job();
+        db.note_due(J::NAME);
         db.commit().await
     }
 
@@ -485,14 +495,6 @@ impl Queue {
         let sql = format!("UPDATE jobs SET lease_ms = {} + $4 WHERE id = $1 AND attempts = $2", db.now_at(3));
         let cells = [claimed.id.into(), claimed.attempts.into(), self.time(), lease_ms.into()];
         let changed = db.execute(&sql, &cells).await?;
-        db.note_job();
-        db.commit().await?;
-        Ok(changed > 0)
-    }
-
-    async fn change(&self, claimed: &Claimed, sql: &str, value: i64) -> Result<bool> {
-        let mut db = self.store.system().await?;
-        let changed = db.execute(sql, &[claimed.id.into(), claimed.attempts.into(), value.into()]).await?;
         db.note_job();
         db.commit().await?;
         Ok(changed > 0)

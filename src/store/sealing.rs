@@ -7,7 +7,7 @@ use ringer_model::webhook::WebhookDoc;
 use super::db::Cell;
 use super::record::Resource;
 use super::vault::place_of;
-use super::{Integrations, Session, Store, idempotency};
+use super::{Integrations, Session, Store, bus, evidence_keys, idempotency};
 
 /// Text that is sealed to check whether a key is the right one.
 const PROBE: &str = "ringer";
@@ -36,11 +36,14 @@ impl Store {
             sealed += db.seal_documents(table).await?;
         }
         sealed += db.seal_answers().await?;
+        sealed += db.seal_bus_key().await?;
+        sealed += db.seal_evidence_keys().await?;
         db.commit().await?;
         // Overwritten and deleted rows have left their texts in the files. The key's name is stored after that is
         // cleaned up: an interrupted start repeats all of it.
         if !is_new {
-            self.parts.database.scrub(&[&SEALED[..], &[idempotency::TABLE][..]].concat()).await?;
+            let others = [idempotency::TABLE, bus::TABLE, evidence_keys::TABLE];
+            self.parts.database.scrub(&[&SEALED[..], &others[..]].concat()).await?;
         }
         let mut db = self.system().await?;
         let sql = "INSERT INTO vault (id, key_name, probe) VALUES (1, $1, $2) \

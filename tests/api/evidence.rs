@@ -1,5 +1,6 @@
 //! Contents of the evidence of a written conversation, and parts that are deleted.
 
+use ringer::service::verify;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -43,6 +44,40 @@ async fn requests_are_logged_without_their_words() {
     ];
     assert_eq!(text(&members["http.log"]).lines().collect::<Vec<_>>(), expect);
     assert!(text(&members["hashes.sha256"]).contains("  http.log\n"));
+}
+
+#[tokio::test]
+async fn evidence_is_signed_by_keys_that_are_told() {
+    let hook = Receiver::answering(vec![reply(json!({ "message": "Bye.", "end_conversation": true }))]).await;
+    let agent = json!({ "http_webhook": hook.url("/hook"), "http_webhook_sync_reply": true });
+    let talk = Talk::of(World::at_work(None).await, agent, json!({}), json!({})).await;
+    talk.until("COMPLETED").await;
+    let world = &talk.world;
+    let keys = world.get("/v1/evidence-keys").await["keys"].clone();
+    assert_eq!((keys.as_array().map(Vec::len), &keys[0]["ended_at"]), (Some(1), &Value::Null), "{keys}");
+    let public = |key: &Value| vec![hex_bytes(key["public_key"].as_str().expect("a key"))];
+    let archive = talk.archive().await;
+    let good = verify(&archive[..], &public(&keys[0])).expect("it is read");
+    assert!(good.broken.is_empty() && good.is_known, "{good:?}");
+    assert_eq!(talk.archive().await, archive, "the same archive whenever it is asked for");
+    let chain = world.get("/v1/simulation-run/1/evidence-chain").await;
+    assert_eq!(chain["links"][0]["manifest_sha256"].as_str(), good.manifest_sha256.as_deref());
+    let chain = chain.to_string();
+    assert!(verify(chain.as_bytes(), &public(&keys[0])).expect("it is read").broken.is_empty());
+    // Another key signs from now on; what the first one has signed is still checked by it.
+    let answer = world.send("POST", "/v1/evidence-keys", &[("x-api-key".into(), "$write".into())], Vec::new()).await;
+    assert_eq!(answer.status, 403);
+    let second = world.call("POST", "/v1/evidence-keys", Value::Null).await;
+    let keys = world.get("/v1/evidence-keys").await["keys"].clone();
+    assert_eq!((&keys[0], keys[1]["ended_at"].is_string()), (&second, true), "{keys}");
+    let again = talk.archive().await;
+    assert!(verify(&again[..], &public(&second)).expect("it is read").broken.is_empty());
+    assert!(!verify(&again[..], &public(&keys[1])).expect("it is read").broken.is_empty());
+    assert!(verify(&archive[..], &public(&keys[1])).expect("it is read").broken.is_empty());
+}
+
+fn hex_bytes(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("digits")).collect()
 }
 
 #[tokio::test]

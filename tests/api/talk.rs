@@ -57,8 +57,13 @@ impl Talk {
 
     /// Returns names and bodies of the files of the evidence.
     pub(crate) async fn evidence(&self) -> BTreeMap<String, Vec<u8>> {
+        members(&self.archive().await)
+    }
+
+    /// Returns the archive of the evidence as it is sent.
+    pub(crate) async fn archive(&self) -> Vec<u8> {
         let path = format!("/v1/simulation-result/{}/evidence", self.id);
-        members(&self.world.send("GET", &path, &[], Vec::new()).await.body)
+        self.world.send("GET", &path, &[], Vec::new()).await.body
     }
 
     /// Waits for a state and answers the result.

@@ -10,8 +10,9 @@ use axum::body::{Body, BodyDataStream, to_bytes};
 use axum::http::Request;
 use futures_util::StreamExt;
 use ringer::api::{Setup, router};
+use ringer::bus::{AGAIN, Channel, NatsBus, Terms};
 use ringer::clock::Clock;
-use ringer::config::{Config, Sources, SymmetricRtp};
+use ringer::config::{Bus, Config, Sources, SymmetricRtp};
 use ringer::engine::{Engine, EngineConfig, SocketSettings, Speech};
 use ringer::jobs::{Workers, Workshop};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
@@ -39,6 +40,9 @@ pub(crate) struct House {
     pub workers: Workers,
     pub service: Service,
     pub folder: TempDir,
+    running: Arc<Running>,
+    /// Messages from and to other engines.
+    messages: Tasks,
 }
 
 impl House {
@@ -145,6 +149,21 @@ impl House {
         House::start(location, folder, clock, max_calls, &anybody, speech, |settings, _| set(settings)).await
     }
 
+    /// Connects the engine to others by a bus.
+    pub(crate) async fn talk(&self, settings: &Bus) {
+        let store = self.service.store();
+        let bus = NatsBus::connect(settings, &Roots::default(), "test", &self.messages).await;
+        let terms = Terms {
+            prefix: settings.prefix.clone(),
+            name: store.engine().await.expect("it has a name").to_owned(),
+            key: store.bus_key().await.expect("there is one"),
+            again: AGAIN,
+            clock: self.service.clock().clone(),
+        };
+        let channel = Channel::new(Arc::new(bus.expect("the settings can be used")), terms);
+        self.running.talk_by(channel, store, &self.messages);
+    }
+
     async fn start(
         location: impl Into<Location>,
         folder: TempDir,
@@ -169,13 +188,13 @@ impl House {
         let workshop = Workshop {
             inbound_allow: Sources::parse(&allowed.iter().map(|from| from.to_string()).collect::<Vec<_>>())
                 .expect("they are networks"),
-            ..local::workshop(service.clone(), engine.clone(), running, model)
+            ..local::workshop(service.clone(), engine.clone(), running.clone(), model)
         };
         let workers = Workers::start(workshop, incoming);
         let (line_tests, previews) = (Some(workers.line_tests()), Some(workers.previews()));
         let setup = Setup { engine: Some(engine.clone()), line_tests, previews, ..Setup::default() };
         let router = router(service.clone(), setup, CancellationToken::new(), Tasks::new());
-        House { router, engine, workers, service, folder }
+        House { router, engine, workers, folder, service, running, messages: Tasks::new() }
     }
 
     pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Body) {
@@ -241,6 +260,7 @@ impl House {
     pub(crate) async fn close(self) -> TempDir {
         self.workers.stop_claiming();
         tokio::join!(self.engine.stop(), self.workers.finish());
+        self.messages.stop().await;
         self.folder
     }
 }
@@ -251,7 +271,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    async fn next(&mut self) -> Option<(String, Value)> {
+    /// Returns the next event; `None`: there are no more.
+    pub(crate) async fn next(&mut self) -> Option<(String, Value)> {
         let piece = self.pieces.next().await?.expect("the stream is not broken");
         let piece = String::from_utf8(piece.to_vec()).expect("text");
         let field = |name: &str| piece.lines().find_map(|line| line.strip_prefix(name));

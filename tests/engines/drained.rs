@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::killed;
 use super::outages::{beside, engine, queue, until, until_seen};
-use super::program::{Engine, hear};
+use super::program::{Engine, SILENT, hear};
 use super::proxy::Proxy;
 use crate::peers::Peer;
 use crate::program::PATIENCE;
@@ -77,7 +77,7 @@ fn sigterm_lets_calls_end_and_a_second_one_ends_them() {
         while hear(&mut call, 1).await {}
         assert!(first.program.wait_for_end().await.success(), "{}", first.log());
         let ended = second.until_final(&ready[0].0).await;
-        assert_eq!(ended["error_code"], json!(null), "{ended}");
+        assert_eq!(ended["error_code"], SILENT, "{ended}");
         let (_, list) = second.ask("GET", "/v1/internal/engines", None).await;
         assert_eq!(list["engines"].as_array().map(Vec::len), Some(1), "it has left: {list}");
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::Error;
 
-use super::program::{Engine, LEASE_S, hear};
+use super::program::{Engine, LEASE_S, SILENT, hear};
 use crate::databases::{Server, variable};
 use crate::program::PATIENCE;
 
@@ -65,7 +65,7 @@ fn a_killed_engine_is_lost_and_what_waits_is_taken_by_another() {
             while hear(&mut call, 1).await {}
         }
         for (id, _) in &ready[1..] {
-            assert_eq!(standing.until_final(id).await["error_code"], json!(null));
+            assert_eq!(standing.until_final(id).await["error_code"], SILENT);
         }
         standing.program.kill().await;
     });
@@ -104,7 +104,7 @@ async fn kill_at(frames: u32, number: usize, database: &str, standing: &Engine) 
         assert!(hear(&mut call, 1).await, "it runs");
         call.close(None).await.expect("it is open");
         while hear(&mut call, 1).await {}
-        assert_eq!(standing.until_final(&one.0).await["error_code"], json!(null), "kill {number} at {frames}");
+        assert_eq!(standing.until_final(&one.0).await["error_code"], SILENT, "kill {number} at {frames}");
     }
 }
 

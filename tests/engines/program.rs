@@ -18,6 +18,9 @@ use crate::program::{KEY, PATIENCE, Program, client, up};
 /// Seconds of a lease.
 pub(super) const LEASE_S: u64 = 3;
 
+/// Error of a call whose agent sends silence and hangs up: it came to its end, and the engine has no part in that.
+pub(super) const SILENT: &str = "AGENT_HUNG_UP_BEFORE_SPEECH";
+
 /// The internal token of every program.
 const TOKEN: &str = "token of whoever runs the engines";
 

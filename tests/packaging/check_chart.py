@@ -129,7 +129,7 @@ class Rendered(unittest.TestCase):
             container = engine["template"]["spec"]["containers"][0]
             for kind in ["startupProbe", "livenessProbe", "readinessProbe"]:
                 path = container[kind]["httpGet"]["path"]
-                self.assertTrue(path in free or checked.is_coming(path), path)
+                self.assertTrue(path in free, path)
             stop = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", [])
             for words in re.findall(r"\bringer ((?:[a-z]+ ?)+)", " ".join(stop)):
                 self.assertTrue(checked.is_command(*words.split()), words)
@@ -171,19 +171,17 @@ class Started(unittest.TestCase):
                 for kind in ["startupProbe", "livenessProbe", "readinessProbe"]:
                     path = container[kind]["httpGet"]["path"]
                     status = house.ask(api, path)
-                    self.assertTrue(status == 200 or (status == 404 and checked.is_coming(path)), f"{path}: {status}")
+                    self.assertTrue(status == 200, f"{path}: {status}")
                 self.check_stop(made, process, container, api, settings)
             finally:
                 process.terminate()
                 said, _ = process.communicate(timeout=house.PATIENCE)
         self.assertEqual(process.returncode, 0, said)
-        unknown = [line for line in said.splitlines() if "unknown" in line and not checked.is_coming(line.split(", did you mean")[0])]
+        unknown = [line for line in said.splitlines() if "unknown" in line]
         self.assertEqual(unknown, [])
 
     def check_stop(self, made, process, container, api, settings):
         """Runs what comes before the signal beside the engine: from then on it is not ready, and well."""
-        if house.run(house.PROGRAM, "engines", "drain", "--help", check=False).returncode != 0 and checked.is_coming("engines drain"):
-            return
         command = container["lifecycle"]["preStop"]["exec"]["command"]
         said = house.run(*made.beside(process.pid, *command, **settings))
         self.assertIn("calls-ringer-0", said.stdout)

@@ -9,19 +9,6 @@ import house
 TOOLS = os.path.abspath(os.environ.get("RINGER_CHART_TOOLS") or os.path.join(house.TARGET, "packaging", "tools"))
 # Stands for the value of a secret that a Secret or the environment brings: long enough for every kind.
 STAND_IN = "stand-in-0123456789-0123456789-0123456789"
-# What a program has once its engines know each other and have a bus: where it is missing, that is told and no fault.
-COMING = re.compile(r"\bbus\.|RINGER_BUS_|(server\.|RINGER_SERVER_)(name|own_url|drain_timeout_s)\b|^engines drain$|^/ready$",
-                    re.IGNORECASE)
-told = set()
-
-
-def is_coming(what):
-    """True if what is missing is on its way; it is told once."""
-    found = COMING.search(what)
-    if found and found.group() not in told:
-        told.add(found.group())
-        print(f"not known to this program yet: {found.group()}")
-    return bool(found)
 
 
 def tool(name, *words, **more):
@@ -50,13 +37,12 @@ def problems(settings, variables):
                          env=house.environment(RINGER_LOG="off", **variables))
     lines = [line for line in said.stdout.splitlines() if not line.startswith("The settings are good")]
     assert lines or said.returncode == 0, said.stdout
-    wrong = [line for line in lines if re.search("unknown|must|refused|missing|cannot|is no|is not|needs|set ", line)]
-    return [line for line in wrong if not ("unknown" in line and is_coming(line.split(", did you mean")[0]))]
+    return [line for line in lines if re.search("unknown|must|refused|missing|cannot|is no|is not|needs|set ", line)]
 
 
 def is_command(*words):
     """True if the program has this command."""
-    return house.run(house.PROGRAM, *words, "--help", check=False).returncode == 0 or is_coming(" ".join(words))
+    return house.run(house.PROGRAM, *words, "--help", check=False).returncode == 0
 
 
 def free_paths():

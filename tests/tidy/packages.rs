@@ -15,12 +15,13 @@ struct Package {
 }
 
 /// The packages below the root package, in their order.
-const PACKAGES: [Package; 14] = [
+const PACKAGES: [Package; 15] = [
     Package { folder: "sip", uses: &[], in_tests: &[], never: IMPURE_CRATES },
     Package { folder: "media", uses: &[], in_tests: &[], never: IMPURE_CRATES },
     Package { folder: "speech", uses: &[], in_tests: &["media"], never: &[] },
     Package { folder: "src/syntax", uses: &[], in_tests: &[], never: IMPURE_CRATES },
     Package { folder: "src/base", uses: &["media", "sip", "syntax"], in_tests: &[], never: WEB_AND_SQL },
+    Package { folder: "src/bus", uses: &["base"], in_tests: &[], never: WEB_AND_SQL },
     Package {
         folder: "src/model",
         uses: &["media", "syntax"],
@@ -52,6 +53,7 @@ const PACKAGES: [Package; 14] = [
         folder: "src/service",
         uses: &[
             "base",
+            "bus",
             "engine",
             "human",
             "judge",
@@ -75,8 +77,8 @@ const PACKAGES: [Package; 14] = [
 ];
 
 /// Names of the packages in `src`.
-pub(super) const NAMES: [&str; 11] =
-    ["api", "base", "engine", "human", "judge", "model", "provider", "service", "store", "syntax", "transport"];
+pub(super) const NAMES: [&str; 12] =
+    ["api", "base", "bus", "engine", "human", "judge", "model", "provider", "service", "store", "syntax", "transport"];
 
 /// Servers of HTTP and databases.
 const WEB_AND_SQL: &[&str] = &["axum", "rusqlite", "sqlx"];

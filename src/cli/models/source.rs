@@ -12,6 +12,7 @@ use url::Url;
 
 use super::archive::{BYTES_MAX, ENTRIES_MAX, unpack};
 use super::place::{create, join, place};
+use crate::cli::progress::Progress;
 use crate::provider::guard::{Blocked, Guard, ip_allowed};
 
 /// Redirects that are followed.
@@ -234,11 +235,14 @@ async fn save(mut answer: Response, into: &Path) -> Result<(), String> {
     }
     let mut file = File::create(into).map_err(|cause| format!("{}: {cause}", into.display()))?;
     let mut bytes = 0;
+    let name = answer.url().path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default().to_owned();
+    let progress = Progress::of_bytes(&name, answer.content_length());
     while let Some(piece) = answer.chunk().await.map_err(|error| error.without_url().to_string())? {
         bytes += piece.len() as u64;
         if bytes > BYTES_MAX {
             return Err(too_large());
         }
+        progress.add(piece.len() as u64);
         file.write_all(&piece).map_err(|cause| format!("{}: {cause}", into.display()))?;
     }
     file.flush().map_err(|cause| cause.to_string())

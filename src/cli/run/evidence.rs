@@ -9,8 +9,12 @@ use crate::suite::mask::mask;
 /// Name of the member that lists the hashes of the others.
 const HASHES: &str = "hashes.sha256";
 
+/// Names of the signed manifest and its signature: they fit no archive that was changed.
+const SIGNED: [&str; 2] = ["manifest.json", "manifest.sig"];
+
 /// Returns a tar archive in which no member has one of the `masked` values, with the hashes of what is left. Texts have
-/// `***` instead; other files as many asterisks as the value has bytes, so that their lengths stay right.
+/// `***` instead; other files as many asterisks as the value has bytes, so that their lengths stay right. The signature is
+/// left out.
 ///
 /// # Errors
 /// The archive cannot be read.
@@ -25,7 +29,7 @@ pub(super) fn without_values(archive: &[u8], masked: &[String]) -> io::Result<Ve
         let mut bytes = Vec::new();
         member.read_to_end(&mut bytes)?;
         let name = path.to_string_lossy();
-        if name == HASHES {
+        if name == HASHES || SIGNED.contains(&&*name) {
             continue;
         }
         let bytes = match std::str::from_utf8(&bytes) {

@@ -1,7 +1,7 @@
 //! Jobs under a lease: they are claimed, kept while they are done, and closed or tried again.
 
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -104,21 +104,24 @@ pub(super) async fn run_with_lease<T>(
     claimed: &Claimed,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
+    let span = tracing::info_span!("job", id = claimed.id, kind = claimed.kind, result_id = Empty);
+    // Beside the work and not between its steps: it may hold the turn to write that a renewal waits for.
+    tokio::select! {
+        done = catch_panic(work).instrument(span) => done,
+        never = keep_renewed(service, claimed) => match never {},
+    }
+}
+
+/// Renews the lease of a job until it is dropped.
+async fn keep_renewed(service: &Service, claimed: &Claimed) -> Infallible {
     let lease_ms = service.settings().lease_ms;
     let every = Duration::from_millis(lease_ms.unsigned_abs() / PARTS);
-    let mut renewal = pin!(sleep(every));
-    let span = tracing::info_span!("job", id = claimed.id, kind = claimed.kind, result_id = Empty);
-    let mut work = pin!(catch_panic(work).instrument(span));
+    let mut wait = every;
     loop {
-        tokio::select! {
-            done = &mut work => return done,
-            () = &mut renewal => {
-                let renewed = service.queue().extend(claimed, lease_ms).await;
-                let wait = if renewed.is_ok() { every } else { every.min(RENEW_AGAIN) };
-                log_failure("failed to renew the lease of a job", renewed);
-                renewal.set(sleep(wait));
-            }
-        }
+        sleep(wait).await;
+        let renewed = service.queue().extend(claimed, lease_ms).await;
+        wait = if renewed.is_ok() { every } else { every.min(RENEW_AGAIN) };
+        log_failure("failed to renew the lease of a job", renewed);
     }
 }
 

@@ -1,21 +1,28 @@
 //! Archive of all records of a finished conversation, for reports and other programs.
 
 mod capture;
+pub(crate) mod manifest;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use ring::signature::Ed25519KeyPair;
 use ringer_base::config::Capture;
 use ringer_base::error::{Error, Result};
 use ringer_model::result::{ResultDoc, find_note};
+use ringer_model::run::RunDoc;
 use ringer_model::secret::mask;
+use ringer_model::time::Timestamp;
+use ringer_store::{EvidenceKey, Owner};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 pub(crate) use self::capture::{Message, messages};
+use self::manifest::{Chain, Link, MANIFEST, Manifest, Packed, SIGNATURE, fingerprint};
 use super::Runs;
 use crate::Caller;
 use crate::conversation::artifacts::{CAPTURED, SIP_LOG, evidence, is_hidden};
@@ -24,6 +31,8 @@ use crate::conversation::snapshot::settings_of;
 use crate::files::result_owner;
 use crate::spending::note_usage;
 
+/// Name of the file of hashes in an archive.
+const HASHES: &str = "hashes.sha256";
 /// Bytes of a file that are hashed at once.
 const PIECE: usize = 64 * 1024;
 
@@ -43,11 +52,17 @@ impl Runs {
     /// Returns a tar archive (POSIX ustar) of a finished conversation. It holds recordings, timeline, transcript and
     /// record, the signalling as log and as capture (with captured media), and the log of requests of a written
     /// conversation. It also holds the settings without secrets, the seed, and the SHA-256 of each file. The file is at
-    /// its beginning and has no name.
+    /// its beginning and has no name. A manifest of all files is signed by the key of this installation.
     ///
     /// # Errors
     /// [`Error::NotAvailable`] before the conversation is finished, or while what is private is still in it.
     pub async fn evidence(&self, caller: &Caller, result_id: i64) -> Result<File> {
+        Ok(self.packed(caller, result_id).await?.0)
+    }
+
+    /// Returns the archive, and the SHA-256 of its manifest.
+    async fn packed(&self, caller: &Caller, result_id: i64) -> Result<(File, String)> {
+        let pair = self.store.signing_key(self.clock.now_ms()).await?;
         let mut db = self.store.org(&caller.organization).read().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;
         if !row.doc.body.status.is_terminal() || is_hidden(&row.doc, caller) {
@@ -65,6 +80,7 @@ impl Runs {
         // The same archive whenever it is asked for.
         let ended_ms = row.doc.body.end_time.map_or(row.updated_ms, |end| end.0);
         let seed = format!("{}\n", row.doc.body.seed);
+        let manifest = manifest_of(result_id, &row.doc)?;
         let mut members = vec![
             ("result.json".to_owned(), pretty(&self.result_record(row, &HashMap::new(), caller))?),
             ("config.json".to_owned(), pretty(&mask(&config))?),
@@ -94,8 +110,9 @@ impl Runs {
         }
         members.sort_by(|one, other| one.0.cmp(&other.0));
         let data = self.settings.data.clone();
-        let packed =
-            tokio::task::spawn_blocking(move || pack(&data, members, ended_ms)).await.map_err(Error::internal)?;
+        let packed = tokio::task::spawn_blocking(move || pack(&data, members, ended_ms, (manifest, &pair)))
+            .await
+            .map_err(Error::internal)?;
         packed.map_err(Error::internal)
     }
 }
@@ -130,6 +147,88 @@ impl Runs {
     }
 }
 
+impl Runs {
+    /// Returns the manifests of all finished results of a run, bound to each other and signed.
+    ///
+    /// # Errors
+    /// [`Error::NotAvailable`] while a result is not finished, or what is private is still in it.
+    pub async fn evidence_chain(&self, caller: &Caller, run_id: i64) -> Result<Chain> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        db.get::<RunDoc>(run_id).await?;
+        let results = db.result_ids(Owner::Run, run_id).await?;
+        drop(db);
+        let mut links = Vec::with_capacity(results.len());
+        for result_id in results {
+            let (_, manifest_sha256) = self.packed(caller, result_id).await?;
+            links.push(Link { result_id, manifest_sha256 });
+        }
+        let pair = self.store.signing_key(self.clock.now_ms()).await?;
+        Ok(Chain::new(run_id, links, &pair))
+    }
+
+    /// Returns the public keys by which evidence was and is signed, the newest first.
+    pub async fn evidence_keys(&self) -> Result<EvidenceKeys> {
+        // The first one is made, so that it is known before anything is signed.
+        self.store.signing_key(self.clock.now_ms()).await?;
+        let keys = self.store.evidence_keys().await?;
+        Ok(EvidenceKeys { keys: keys.into_iter().map(EvidenceKeyOut::from).collect() })
+    }
+
+    /// Makes a new key sign evidence from now on.
+    pub async fn rotate_evidence_key(&self) -> Result<EvidenceKeyOut> {
+        Ok(self.store.rotate_evidence_key(self.clock.now_ms()).await?.into())
+    }
+}
+
+/// Public keys of this installation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EvidenceKeys {
+    /// Keys that sign evidence or did, the newest first.
+    pub keys: Vec<EvidenceKeyOut>,
+}
+
+/// A public key by which evidence is checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EvidenceKeyOut {
+    /// Name of the algorithm: Ed25519 (RFC 8032).
+    pub algorithm: String,
+    /// The first 32 hexadecimal digits of the SHA-256 of the key.
+    pub fingerprint: String,
+    /// The key, 64 hexadecimal digits.
+    pub public_key: String,
+    /// Time from which it signs.
+    pub made_at: Timestamp,
+    /// Time at which another one took its place; null: it signs.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl From<EvidenceKey> for EvidenceKeyOut {
+    fn from(key: EvidenceKey) -> EvidenceKeyOut {
+        EvidenceKeyOut {
+            algorithm: "Ed25519".to_owned(),
+            fingerprint: fingerprint(&hex::decode(&key.public_key).unwrap_or_default()),
+            public_key: key.public_key,
+            made_at: Timestamp(key.made_ms),
+            ended_at: key.ended_ms.map(Timestamp),
+        }
+    }
+}
+
+/// Names in a record of what spoke, heard, worded and judged.
+const MODELS: [&str; 4] = ["recognizer", "synthesizer", "speaker", "judge_model"];
+
+/// Returns the manifest of a result, without files.
+fn manifest_of(result_id: i64, doc: &ResultDoc) -> Result<Manifest> {
+    let body = &doc.body;
+    let mut manifest = Manifest::new(result_id, body.simulation_run_id, body.seed);
+    manifest.started_at = json!(body.start_time);
+    manifest.ended_at = json!(body.end_time);
+    manifest.engine_quality = serde_json::to_value(&body.engine_quality).map_err(Error::internal)?;
+    let known = MODELS.iter().filter_map(|name| Some(((*name).to_owned(), find_note(&body.metadata, name)?.clone())));
+    manifest.models = known.collect();
+    Ok(manifest)
+}
+
 fn pretty(part: &impl Serialize) -> Result<Member> {
     let value: Value = serde_json::to_value(part).map_err(Error::internal)?;
     serde_json::to_vec_pretty(&value).map(Member::Bytes).map_err(Error::internal)
@@ -143,15 +242,20 @@ fn nameless(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes the archive to a nameless file in `folder`.
-fn pack(folder: &Path, members: Vec<(String, Member)>, at_ms: i64) -> io::Result<File> {
+/// Writes the archive to a nameless file in `folder`; returns it with the SHA-256 of its manifest.
+fn pack(
+    folder: &Path,
+    members: Vec<(String, Member)>,
+    at_ms: i64,
+    (mut manifest, pair): (Manifest, &Ed25519KeyPair),
+) -> io::Result<(File, String)> {
     let mut archive = tar::Builder::new(nameless(folder)?);
     let mut hashes = String::new();
     for (name, member) in members {
-        let hash = match member {
+        let (hash, bytes) = match member {
             Member::Bytes(bytes) => {
                 append(&mut archive, &name, bytes.len() as u64, at_ms, &bytes[..])?;
-                Sha256::digest(&bytes)
+                (Sha256::digest(&bytes), bytes.len() as u64)
             }
             Member::File(path) => append_file(&mut archive, &name, at_ms, File::open(path)?)?,
             Member::Capture { log, media } => {
@@ -163,11 +267,17 @@ fn pack(folder: &Path, members: Vec<(String, Member)>, at_ms: i64) -> io::Result
             }
         };
         hashes.push_str(&format!("{}  {name}\n", hex::encode(hash)));
+        manifest.files.insert(name, Packed { sha256: hex::encode(hash), bytes });
     }
-    append(&mut archive, "hashes.sha256", hashes.len() as u64, at_ms, hashes.as_bytes())?;
+    append(&mut archive, HASHES, hashes.len() as u64, at_ms, hashes.as_bytes())?;
+    let sha256 = hex::encode(Sha256::digest(&hashes));
+    manifest.files.insert(HASHES.to_owned(), Packed { sha256, bytes: hashes.len() as u64 });
+    let (text, signature) = manifest.sign(pair)?;
+    append(&mut archive, MANIFEST, text.len() as u64, at_ms, &text[..])?;
+    append(&mut archive, SIGNATURE, signature.len() as u64, at_ms, &signature[..])?;
     let mut file = archive.into_inner()?;
     file.seek(SeekFrom::Start(0))?;
-    Ok(file)
+    Ok((file, hex::encode(Sha256::digest(&text))))
 }
 
 fn append(archive: &mut tar::Builder<File>, name: &str, size: u64, at_ms: i64, from: impl io::Read) -> io::Result<()> {
@@ -178,16 +288,17 @@ fn append(archive: &mut tar::Builder<File>, name: &str, size: u64, at_ms: i64, f
     archive.append_data(&mut header, name, from.take(size))
 }
 
-/// Appends all of a file, and answers its hash.
+/// Appends all of a file, and answers its hash and length.
 fn append_file(
     archive: &mut tar::Builder<File>,
     name: &str,
     at_ms: i64,
     mut file: File,
-) -> io::Result<sha2::digest::Output<Sha256>> {
+) -> io::Result<(sha2::digest::Output<Sha256>, u64)> {
     file.seek(SeekFrom::Start(0))?;
-    append(archive, name, file.metadata()?.len(), at_ms, &file)?;
-    hash_of(&mut file)
+    let bytes = file.metadata()?.len();
+    append(archive, name, bytes, at_ms, &file)?;
+    Ok((hash_of(&mut file)?, bytes))
 }
 
 fn hash_of(file: &mut File) -> io::Result<sha2::digest::Output<Sha256>> {

@@ -73,7 +73,10 @@ impl Runs {
         }
         let stored: Option<Value> = db.text("timelines", result_id).await?;
         drop(db);
-        let events = stored.or_else(|| self.live_events(result_id, &row.doc.body));
+        let events = match stored {
+            Some(events) => Some(events),
+            None => self.live_events(result_id, &row.doc.body).await?,
+        };
         self.settings.bring(&result_owner(result_id)).await?;
         let folder = self.settings.result_folder(result_id);
         let mut timed: Vec<(u64, Rung)> = sip(&text_of(&folder.join(SIP_LOG)).await);

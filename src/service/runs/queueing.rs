@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::{StreamExt, stream};
 use ringer_base::error::{Error, Result};
 use ringer_media::call::EndReason;
 use ringer_media::seed::Seed;
@@ -31,6 +32,9 @@ use crate::library::field_rules;
 use crate::library::versions::version_of;
 use crate::spending::{join_sums, note_usages, usage_of};
 use crate::{Caller, Settings};
+
+/// Orders to other engines that wait for an answer at the same time.
+const ORDERS_AT_ONCE: usize = 16;
 
 /// A run with its results.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -256,11 +260,13 @@ impl Runs {
         }
         db.commit().await?;
         cancelled.iter().for_each(|id| self.live.note_change(*id));
-        for id in dialling {
-            self.live.hangup(id, EndReason::Cancelled);
-        }
-        let end = |id: &&i64| hangup && self.live.hangup(**id, EndReason::ApiHangup);
-        let ended = running.iter().filter(end).count() as i64;
+        let ring_off = |id| self.conversations.hang_up_cancelled(id, EndReason::Cancelled);
+        stream::iter(dialling).for_each_concurrent(ORDERS_AT_ONCE, ring_off).await;
+        let end = |id| self.conversations.hang_up(id, EndReason::ApiHangup);
+        let running = stream::iter(running.into_iter().filter(|_| hangup));
+        // All that can be reached are asked, whatever engine is away.
+        let asked: Vec<Result<bool>> = running.map(end).buffer_unordered(ORDERS_AT_ONCE).collect().await;
+        let ended = asked.into_iter().collect::<Result<Vec<bool>>>()?.into_iter().filter(|ended| *ended).count() as i64;
         Ok(RunCancelled { simulation_run_id: run_id, cancelled: cancelled.len() as i64, ended })
     }
 

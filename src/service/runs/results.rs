@@ -122,8 +122,16 @@ impl Runs {
         }
         let (mut ended, mut failed) = (vec![], vec![]);
         for (id, running) in result_ids.iter().zip(running) {
-            let list = if running && self.end_running(caller, *id).await? { &mut ended } else { &mut failed };
-            list.push(*id);
+            let has_ended = match running {
+                true => self.end_running(caller, *id).await,
+                false => Ok(false),
+            };
+            match has_ended {
+                Ok(true) => ended.push(*id),
+                // An engine that cannot be reached does not keep the others from ending theirs.
+                Ok(false) | Err(Error::NotReachable(_)) => failed.push(*id),
+                Err(error) => return Err(error),
+            }
         }
         Ok(ConversationsEnded {
             success: failed.is_empty(),
@@ -149,7 +157,7 @@ impl Runs {
         self.live.note_change(result_id);
         let mut status = row.doc.body.status;
         if before == ResultStatus::Dispatched {
-            self.live.hangup(result_id, EndReason::Cancelled);
+            self.conversations.hang_up_cancelled(result_id, EndReason::Cancelled).await;
         }
         if before == ResultStatus::Running && self.end_running(caller, result_id).await? {
             status = ResultStatus::ConversationEnded;
@@ -157,13 +165,13 @@ impl Runs {
         Ok(HungUp { simulation_result_id: result_id, status })
     }
 
-    /// Asks a running conversation to end: from now on it takes no message. False when it does not run in this process,
-    /// and not by mail, which no process holds.
+    /// Asks a running conversation to end: from now on it takes no message. False when no process holds it, and it is
+    /// not by mail.
     async fn end_running(&self, caller: &Caller, result_id: i64) -> Result<bool> {
         if self.conversations.end_mail_thread(&caller.organization, result_id).await? {
             return Ok(true);
         }
-        if !self.live.hangup(result_id, EndReason::ApiHangup) {
+        if !self.conversations.hang_up(result_id, EndReason::ApiHangup).await? {
             return Ok(false);
         }
         match self.conversations.amend(&caller.organization, result_id, |doc| doc.inbox.ended = true).await {

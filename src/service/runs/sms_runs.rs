@@ -81,7 +81,7 @@ impl Runs {
         for (id, status) in running {
             self.live.note_change(id);
             let reason = if status.is_early() { EndReason::Cancelled } else { EndReason::ApiHangup };
-            self.live.hangup(id, reason);
+            self.conversations.hang_up_cancelled(id, reason).await;
         }
         Ok(answer)
     }

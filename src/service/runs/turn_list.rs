@@ -6,6 +6,7 @@ use ringer_judge::{Facts, TurnItem, TurnOverlap, overlaps, turn_list};
 use ringer_model::result::{ResultBody, ResultDoc, find_note};
 use ringer_model::status::ResultStatus;
 use ringer_model::transcript::Transcript;
+use ringer_store::events::FeedEvent;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -59,7 +60,7 @@ impl Runs {
         let live = stored.is_none();
         let events = match stored {
             Some(events) => events,
-            None => self.live_events(result_id, &body).ok_or_else(none)?,
+            None => self.live_events(result_id, &body).await?.ok_or_else(none)?,
         };
         let moments = judge::moments(&events);
         let fillers = Vec::new();
@@ -73,17 +74,32 @@ impl Runs {
         Ok(TurnList { simulation_result_id: result_id, sample_rate: 16_000, live, total, turns, overlaps })
     }
 
-    /// Returns the events of a running conversation so far; `None`: none has happened in this process, or it does not
-    /// run. What was not kept of one that is over is not shown out of memory either.
-    pub(crate) fn live_events(&self, result_id: i64, body: &ResultBody) -> Option<Value> {
+    /// Returns the events of a running conversation so far; `None`: none has happened, or it does not run. What was not
+    /// kept of one that is over is not shown out of memory either.
+    ///
+    /// # Errors
+    /// [`Error::NotReachable`]: it runs on an engine that cannot be reached.
+    pub(crate) async fn live_events(&self, result_id: i64, body: &ResultBody) -> Result<Option<Value>> {
         if !matches!(body.status, ResultStatus::Dispatched | ResultStatus::Running) {
-            return None;
+            return Ok(None);
         }
-        let (events, _) = self.live.feed(result_id)?.events_from(0);
-        let own = events.iter().filter(|event| event.attempt == body.attempt && event.seq.is_some());
-        let events: Vec<Value> = own.filter_map(|event| serde_json::from_str(&event.data).ok()).collect();
-        (!events.is_empty()).then_some(Value::Array(events))
+        let own = self.live.feed(result_id).map(|feed| feed.own_from(0).0).unwrap_or_default();
+        let here: Vec<Value> = own.iter().filter_map(|added| moment(&added.event, body.attempt)).collect();
+        let events = match here.is_empty() {
+            false => here,
+            true => {
+                let elsewhere = self.conversations.events_elsewhere(result_id).await?;
+                elsewhere.iter().filter_map(|event| moment(event, body.attempt)).collect()
+            }
+        };
+        Ok((!events.is_empty()).then_some(Value::Array(events)))
     }
+}
+
+/// Returns an event of an attempt as the timeline has it; `None`: it is of another, or running text.
+fn moment(event: &FeedEvent, attempt: i64) -> Option<Value> {
+    let is_kept = event.attempt == attempt && event.seq.is_some();
+    is_kept.then(|| serde_json::from_str(&event.data).ok()).flatten()
 }
 
 /// Returns the number of digits of the extension, which come before the conversation.

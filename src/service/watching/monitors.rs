@@ -182,7 +182,7 @@ impl Watching {
         db.delete::<MonitorDoc>(monitor_id).await?;
         db.commit().await?;
         for id in live {
-            self.live.hangup(id, ringer_media::call::EndReason::ApiHangup);
+            self.conversations.hang_up_cancelled(id, ringer_media::call::EndReason::ApiHangup).await;
         }
         self.settings.remove_result_files(&files).await;
         Ok(MonitorDeleted { message: "Monitor deleted".into(), deleted_monitor_id: monitor_id })

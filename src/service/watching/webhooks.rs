@@ -9,6 +9,7 @@ use ringer_model::secret::masked_debug;
 use ringer_model::time::Timestamp;
 use ringer_model::webhook::{DeliveryRecord, WebhookDoc, WebhookRecord, WebhookSpec};
 use ringer_model::{Object, Page};
+use ringer_store::queue::outbox::KIND;
 use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -110,7 +111,7 @@ impl Watching {
         db.update(id, &doc, self.clock.now_ms(), Some(caller.author())).await?;
         let row = db.get(id).await?;
         // Events that waited while it was disabled may go now.
-        db.note_job();
+        db.note_due(KIND);
         db.commit().await?;
         Ok(record_of(caller, row))
     }

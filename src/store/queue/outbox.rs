@@ -12,6 +12,9 @@ use uuid::Uuid;
 use super::Queue;
 use crate::{Session, db};
 
+/// Name of the kind of work, as engines tell each other of it.
+pub const KIND: &str = "webhook";
+
 /// Most deliveries of one webhook at the same time.
 pub const AT_ONCE: i64 = 8;
 
@@ -80,7 +83,7 @@ impl Session {
             now_ms.into(),
         ];
         self.execute(sql, &cells).await?;
-        self.note_job();
+        self.note_due(KIND);
         Ok(())
     }
 
@@ -99,7 +102,7 @@ impl Session {
 
     async fn settle(&mut self, sql: &str, cells: &[db::Cell]) -> Result<bool> {
         let changed = self.execute(sql, cells).await?;
-        self.note_job();
+        self.note_due(KIND);
         Ok(changed > 0)
     }
 
