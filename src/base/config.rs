@@ -6,7 +6,6 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use ringer_media::measure::{ProbeTimes, YieldTimes};
 use serde::{Serialize, Serializer};
 
 mod adapters;
@@ -16,6 +15,7 @@ mod codecs;
 mod email;
 mod judge;
 mod listen;
+mod metrics;
 mod models;
 mod notify;
 mod organizations;
@@ -40,6 +40,7 @@ pub use bus::Bus;
 pub use email::Email;
 pub use judge::Judge;
 pub use listen::SipListen;
+pub use metrics::Metrics;
 pub use models::LanguageModel;
 pub use notify::Notify;
 pub use organizations::OrganizationLimits;
@@ -200,20 +201,6 @@ impl Tls {
     }
 }
 
-/// Settings of the section `[metrics]`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Metrics {
-    /// True if `/metrics` needs no key.
-    pub public: bool,
-    /// Filler phrases of agents, in addition to the built-in list.
-    pub filler_phrases: Vec<String>,
-    /// Times of the verdict on an agent that hears a sound which asks for no reaction.
-    pub probe: ProbeTimes,
-    /// Times of the verdict on an agent that is interrupted.
-    #[serde(rename = "yield")]
-    pub yielding: YieldTimes,
-}
-
 /// Settings of the section `[security]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Security {
@@ -331,12 +318,7 @@ impl Default for Config {
             synthesizer: Synthesizer::default(),
             recognizer: Recognizer::default(),
             behaviour: Behaviour::default(),
-            metrics: Metrics {
-                public: false,
-                filler_phrases: Vec::new(),
-                probe: ProbeTimes::default(),
-                yielding: YieldTimes::default(),
-            },
+            metrics: Metrics::default(),
             security: Security {
                 allow_private_targets: true,
                 allow_private_agents: true,
@@ -423,14 +405,7 @@ impl Config {
         config.synthesizer.read(&mut from);
         config.recognizer.read(&mut from);
         config.behaviour.read(&mut from);
-        from.boolean("metrics.public", &mut config.metrics.public);
-        from.list("metrics.filler_phrases", &mut config.metrics.filler_phrases);
-        let probe = &mut config.metrics.probe;
-        from.whole("metrics.probe.spoken_ms", 0..=10_000, &mut probe.spoken_ms);
-        from.whole("metrics.probe.silence_ms", 100..=10_000, &mut probe.silence_ms);
-        from.whole("metrics.probe.from_ms", 0..=1000, &mut probe.from_ms);
-        from.whole("metrics.probe.to_ms", 1000..=10_000, &mut probe.to_ms);
-        from.whole("metrics.yield.within_ms", 300..=10_000, &mut config.metrics.yielding.within_ms);
+        config.metrics.read(&mut from);
         from.whole("retention.results_days", 0..=36_500, &mut config.retention.results_days);
         from.whole("retention.recordings_days", 0..=36_500, &mut config.retention.recordings_days);
         from.whole("retention.disk_quota_mb", 0..=1_000_000_000, &mut config.retention.disk_quota_mb);

@@ -54,7 +54,7 @@ impl Store {
 
     /// Returns all keys, the newest first.
     pub async fn evidence_keys(&self) -> Result<Vec<EvidenceKey>> {
-        let sql = "SELECT public_key, made_ms, ended_ms FROM evidence_keys ORDER BY made_ms DESC, public_key";
+        let sql = "SELECT public_key, made_ms, ended_ms FROM evidence_keys ORDER BY CASE WHEN ended_ms IS NULL THEN 0 ELSE 1 END, made_ms DESC, public_key";
         let rows = self.org("").read().await?.rows(sql, &[]).await?;
         let read = |row: &super::db::Row| {
             Ok(EvidenceKey {
@@ -77,7 +77,7 @@ impl Store {
 impl Session {
     /// Returns public key and sealed seed of the key that signs.
     async fn sealed_seed(&mut self) -> Result<Option<(String, String)>> {
-        let sql = "SELECT public_key, seed FROM evidence_keys WHERE ended_ms IS NULL ORDER BY made_ms DESC LIMIT 1";
+        let sql = "SELECT public_key, seed FROM evidence_keys WHERE ended_ms IS NULL ORDER BY made_ms DESC, public_key LIMIT 1";
         let Some(row) = self.row(sql, &[]).await? else { return Ok(None) };
         let text = |at: usize| row.try_get(at).map_err(Error::internal);
         Ok(Some((text(0)?, text(1)?)))

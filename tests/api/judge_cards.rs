@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use ringer::judge::agreement::Confusion;
 use ringer::judge::correction::{ppi, rogan_gladen};
 use ringer::provider::LanguageModel;
+use ringer::store::queue::JudgeCardJob;
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
@@ -274,6 +275,16 @@ async fn labels_that_cannot_be_used_are_named() {
     assert_eq!(card["figures"]["tpr"]["share"], Value::Null);
     let says = card["figures"]["says"].as_array().expect("a list");
     assert!(says.contains(&json!("the judge gave no verdict at all")), "{says:?}");
+    let given_up = world.post("/v1/judge-cards", json!({ "labels": [case(1)] })).await["id"].clone();
+    let id = given_up.as_str().expect("an id");
+    let organization = world.name("organization").to_owned();
+    let job = JudgeCardJob { organization, card_id: id.parse().expect("an id") };
+    world.service.evaluations().give_up_card(&job).await.expect("it is kept");
+    let card = world.get(&format!("/v1/judge-cards/{id}")).await;
+    assert_eq!(
+        (&card["status"], &card["reason"]),
+        (&json!("failed"), &json!("it was broken off several times, and is given up"))
+    );
     let silent = Oracle::new(|_, _| None);
     let card = make(&world, &silent, json!({ "labels": [case(1)], "repeat": 1 })).await;
     assert_eq!((&card["status"], &card["figures"]), (&json!("failed"), &Value::Null));

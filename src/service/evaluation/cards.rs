@@ -184,6 +184,19 @@ impl Evaluations {
         db.commit().await
     }
 
+    /// Ends a card whose job was broken off again and again; one that is made stays.
+    pub async fn give_up_card(&self, job: &JudgeCardJob) -> Result<()> {
+        let now = self.clock.now_ms();
+        let mut db = self.store.org(&job.organization).write().await?;
+        let Some(mut row) = db.find::<JudgeCardDoc>(job.card_id).await? else { return Ok(()) };
+        if matches!(row.doc.status, CardStatus::Queued | CardStatus::Running) {
+            fail(&mut row.doc, "it was broken off several times, and is given up".to_owned());
+            row.doc.completed_at = Some(Timestamp(now));
+            db.update(row.id, &row.doc, now, None).await?;
+        }
+        db.commit().await
+    }
+
     /// Returns the least rates of a judge that is proven.
     pub(crate) fn least(&self) -> LeastRates {
         LeastRates { tpr: self.settings.judge.least_tpr, tnr: self.settings.judge.least_tnr }

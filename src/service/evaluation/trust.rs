@@ -12,7 +12,7 @@ use ringer_store::{Row, Session};
 use uuid::Uuid;
 
 /// Reason for a judge without a card.
-const NO_CARD: &str = "no report card of this model with this prompt: `ringer judge card` makes one";
+const NO_CARD: &str = "no report card of this model with this prompt in the data of this engine";
 
 /// Cards in force by model and prompt version: id, trust and reason. `None`: there is none.
 type Known = BTreeMap<(String, String), Option<(Uuid, JudgeStatus, Option<String>)>>;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use ringer_base::error::{Error, Result};
 use ringer_provider::Account;
-use ringer_store::queue::{CallLogJob, Claimed, EvaluateJob, Job, Queue, Turns};
+use ringer_store::queue::{CallLogJob, Claimed, EvaluateJob, Job, JudgeCardJob, Queue, Turns};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 use tracing::Instrument;
@@ -145,6 +145,7 @@ async fn give_up(service: &Service, claimed: &Claimed) -> Result<()> {
     match claimed.kind.as_str() {
         EvaluateJob::NAME => service.evaluations().give_up_evaluation(&claimed.job()?).await,
         CallLogJob::NAME => service.evaluations().give_up_log(&claimed.job()?).await,
+        JudgeCardJob::NAME => service.evaluations().give_up_card(&claimed.job()?).await,
         _ => Ok(()),
     }
 }
