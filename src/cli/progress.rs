@@ -26,15 +26,15 @@ impl Progress {
     /// Returns the line of a download of so many bytes; `None`: the server does not tell.
     pub(crate) fn of_bytes(what: &str, total: Option<u64>) -> Progress {
         let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
-        Progress::shown(bar, what, if total.is_some() { BYTES } else { SOME_BYTES })
+        Progress::with(bar, what, if total.is_some() { BYTES } else { SOME_BYTES })
     }
 
     /// Returns the line of work whose things are counted.
     pub(crate) fn of_things(what: &str) -> Progress {
-        Progress::shown(ProgressBar::new_spinner(), what, COUNT)
+        Progress::with(ProgressBar::new_spinner(), what, COUNT)
     }
 
-    fn shown(bar: ProgressBar, what: &str, template: &str) -> Progress {
+    fn with(bar: ProgressBar, what: &str, template: &str) -> Progress {
         if !std::io::stderr().is_terminal() || variable("CI").is_some() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
@@ -47,7 +47,7 @@ impl Progress {
 
     /// Returns the line of work that does not tell how far it is.
     pub(crate) fn of_waiting(what: &str) -> Progress {
-        let shown = Progress::shown(ProgressBar::new_spinner(), what, WAITING);
+        let shown = Progress::with(ProgressBar::new_spinner(), what, WAITING);
         shown.0.enable_steady_tick(TICK);
         shown
     }

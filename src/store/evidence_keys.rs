@@ -1,4 +1,4 @@
-//! Keys by which an installation signs its evidence (Ed25519, RFC 8032). Seeds are sealed; public keys are for everybody.
+//! Keys by which an installation signs its evidence (Ed25519, RFC 8032). Seeds are sealed, public keys are told.
 
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use ringer_base::clock;

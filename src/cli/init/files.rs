@@ -7,7 +7,7 @@ use super::{Ci, Kind};
 /// An agent as a first suite calls it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Agent {
-    /// Kind of agent.
+    /// Kind of agent that is called.
     pub kind: Kind,
     /// Address of the agent; empty for the sample agent.
     pub address: String,

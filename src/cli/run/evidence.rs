@@ -13,8 +13,8 @@ const HASHES: &str = "hashes.sha256";
 const SIGNED: [&str; 2] = ["manifest.json", "manifest.sig"];
 
 /// Returns a tar archive in which no member has one of the `masked` values, with the hashes of what is left. Texts have
-/// `***` instead; other files as many asterisks as the value has bytes, so that their lengths stay right. The signature is
-/// left out.
+/// `***` instead; other files as many asterisks as the value has bytes, so that their lengths stay right. The
+/// signature is left out.
 ///
 /// # Errors
 /// The archive cannot be read.

@@ -57,11 +57,11 @@ impl Runs {
     /// # Errors
     /// [`Error::NotAvailable`] before the conversation is finished, or while what is private is still in it.
     pub async fn evidence(&self, caller: &Caller, result_id: i64) -> Result<File> {
-        Ok(self.packed(caller, result_id).await?.0)
+        Ok(self.archive(caller, result_id).await?.0)
     }
 
     /// Returns the archive, and the SHA-256 of its manifest.
-    async fn packed(&self, caller: &Caller, result_id: i64) -> Result<(File, String)> {
+    async fn archive(&self, caller: &Caller, result_id: i64) -> Result<(File, String)> {
         let pair = self.store.signing_key(self.clock.now_ms()).await?;
         let mut db = self.store.org(&caller.organization).read().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;
@@ -159,7 +159,7 @@ impl Runs {
         drop(db);
         let mut links = Vec::with_capacity(results.len());
         for result_id in results {
-            let (_, manifest_sha256) = self.packed(caller, result_id).await?;
+            let (_, manifest_sha256) = self.archive(caller, result_id).await?;
             links.push(Link { result_id, manifest_sha256 });
         }
         let pair = self.store.signing_key(self.clock.now_ms()).await?;

@@ -23,7 +23,7 @@ const FINGERPRINT: usize = 32;
 /// Most bytes of a manifest or a signature that are read.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What an archive holds, and how its call was made.
+/// List of the files of an archive, and facts on how its call was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     /// Form of the manifest.
@@ -53,9 +53,9 @@ pub(super) struct Manifest {
 /// A file of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Packed {
-    /// SHA-256, hexadecimal.
+    /// SHA-256 in hexadecimal digits.
     pub sha256: String,
-    /// Length in bytes.
+    /// Length of the file in bytes.
     pub bytes: u64,
 }
 
@@ -94,12 +94,12 @@ impl Manifest {
     pub(super) fn sign(mut self, pair: &Ed25519KeyPair) -> io::Result<(Vec<u8>, Vec<u8>)> {
         self.key = fingerprint(pair.public_key().as_ref());
         let text = serde_json::to_vec_pretty(&self)?;
-        let signature = serde_json::to_vec_pretty(&signed(pair, &text))?;
+        let signature = serde_json::to_vec_pretty(&signature_of(pair, &text))?;
         Ok((text, signature))
     }
 }
 
-fn signed(pair: &Ed25519KeyPair, message: &[u8]) -> Signature {
+fn signature_of(pair: &Ed25519KeyPair, message: &[u8]) -> Signature {
     Signature {
         algorithm: "Ed25519".to_owned(),
         key: fingerprint(pair.public_key().as_ref()),
@@ -141,7 +141,7 @@ impl Chain {
     /// Returns the chain of these manifests, signed by a key.
     pub(super) fn new(run_id: i64, links: Vec<Link>, pair: &Ed25519KeyPair) -> Chain {
         let head = head_of(run_id, &links);
-        let signature = signed(pair, message_of(run_id, &head).as_bytes());
+        let signature = signature_of(pair, message_of(run_id, &head).as_bytes());
         Chain { form: CHAIN_FORM.to_owned(), run_id, links, head, signature }
     }
 }
