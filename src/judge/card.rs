@@ -97,7 +97,7 @@ fn count_answers(asked: &[&JudgedLabel]) -> AnswerCounts {
         counts.asked += 1;
         let place = match answer {
             JudgeAnswer::True | JudgeAnswer::False => &mut counts.verdicts,
-            JudgeAnswer::NotKnown => &mut counts.not_known,
+            JudgeAnswer::Uncertain => &mut counts.not_known,
             JudgeAnswer::Failed => &mut counts.failed,
             JudgeAnswer::Unreadable | JudgeAnswer::Unknown(_) => &mut counts.unreadable,
         };
@@ -212,7 +212,7 @@ fn group_by(by: &str, asked: &[&JudgedLabel], name: &dyn Fn(&JudgedLabel) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use super::JudgeAnswer::{Failed, False, NotKnown, True, Unreadable};
+    use super::JudgeAnswer::{Failed, False, Uncertain, True, Unreadable};
     use super::*;
 
     fn label(is_true: bool, answers: &[JudgeAnswer], words: u64) -> JudgedLabel {
@@ -229,7 +229,7 @@ mod tests {
             label(true, &[True, False, True], 10),
             label(true, &[False, False, False], 10),
             label(false, &[Unreadable, False, False], 20),
-            label(false, &[False, NotKnown, Failed], 20),
+            label(false, &[False, Uncertain, Failed], 20),
             label(false, &[], 20),
         ]);
         assert_eq!((found.conversations, found.left_out, found.without_verdict), (4, 1, 1));

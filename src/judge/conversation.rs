@@ -323,7 +323,7 @@ impl Judgement {
     pub(crate) fn goal_answer(&self) -> JudgeAnswer {
         match self.goal_success {
             Some(verdict) => JudgeAnswer::of(verdict),
-            None if self.open.contains(&"goal_success") => JudgeAnswer::NotKnown,
+            None if self.open.contains(&"goal_success") => JudgeAnswer::Uncertain,
             None => JudgeAnswer::Unreadable,
         }
     }

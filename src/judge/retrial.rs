@@ -91,10 +91,10 @@ async fn retry_metric(
     match (result.status, result.response_value.as_str()) {
         (CustomStatus::Evaluated, "pass" | "yes" | "true") => (JudgeAnswer::True, None),
         (CustomStatus::Evaluated, "fail" | "no" | "false") => (JudgeAnswer::False, None),
-        (CustomStatus::NotApplicable, _) => (JudgeAnswer::NotKnown, Some("it does not apply".to_owned())),
+        (CustomStatus::NotApplicable, _) => (JudgeAnswer::Uncertain, Some("it does not apply".to_owned())),
         _ => {
             let why = result.reason.unwrap_or_default();
-            let answer = if why == super::custom::NOT_TOLD { JudgeAnswer::NotKnown } else { missing(&why) };
+            let answer = if why == super::custom::NOT_TOLD { JudgeAnswer::Uncertain } else { missing(&why) };
             (answer, Some(why))
         }
     }

@@ -25,7 +25,7 @@ words! {
 words! {
     /// Answer of a judge. Only true and false are verdicts.
     kept JudgeAnswer {
-        True = "true", False = "false", NotKnown = "not_known", Unreadable = "unreadable", Failed = "failed",
+        True = "true", False = "false", Uncertain = "not_known", Unreadable = "unreadable", Failed = "failed",
     } default Unreadable
 }
 

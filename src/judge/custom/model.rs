@@ -101,7 +101,7 @@ async fn judged_by_panel(
     let answers: Vec<Option<String>> = findings.iter().map(|finding| value_word(spec, finding)).collect();
     for ((answer, finding), (name, model)) in answers.iter().zip(&findings).zip(&members) {
         let missing = match &finding.verdict {
-            Verdict::NotEvaluated(why) if why == NOT_TOLD => JudgeAnswer::NotKnown,
+            Verdict::NotEvaluated(why) if why == NOT_TOLD => JudgeAnswer::Uncertain,
             Verdict::NotEvaluated(why) => panel::missing(why),
             _ => JudgeAnswer::Unreadable,
         };
