@@ -95,6 +95,25 @@ impl Kind {
         }
     }
 
+    /// Returns the beginnings that its address may have.
+    fn schemes(self) -> &'static [&'static str] {
+        match self {
+            Kind::Sample => &[],
+            Kind::Sip => &["sip:", "sips:"],
+            Kind::Phone => &["+"],
+            Kind::Websocket | Kind::Room => &["wss://", "ws://", "https://", "http://"],
+            Kind::Pipeline | Kind::Http | Kind::Chat => &["https://", "http://"],
+        }
+    }
+
+    /// Returns an address of this kind as it is, or says how one begins.
+    fn check(self, address: &str) -> Result<String, String> {
+        let fits = self.schemes().iter().any(|scheme| address.starts_with(scheme));
+        let wanted =
+            || format!("{address:?} is no address of this kind: it begins with {}", self.schemes().join(" or "));
+        fits.then(|| address.to_owned()).ok_or_else(wanted)
+    }
+
     /// True if the agent writes instead of speaking.
     fn is_written(self) -> bool {
         matches!(self, Kind::Http | Kind::Chat)
@@ -255,8 +274,10 @@ fn agent_of<R: BufRead>(args: &Args, questions: &mut Questions<R>, out: &Out) ->
     let address = match (kind.question(), &args.address) {
         (None, Some(_)) => return Err(vec!["--address: the sample agent has its own".to_owned()]),
         (None, None) => String::new(),
-        (Some(_), Some(address)) => address.clone(),
-        (Some((question, example)), None) => questions.ask((question, example, "--address"), out, text)?,
+        (Some(_), Some(address)) => kind.check(address).map_err(|why| vec![format!("--address: {why}")])?,
+        (Some((question, example)), None) => {
+            questions.ask((question, example, "--address"), out, |answer| kind.check(answer))?
+        }
     };
     let model = match (kind, &args.model) {
         (Kind::Chat, Some(model)) => Some(model.clone()),
@@ -326,7 +347,7 @@ mod tests {
             ("ringer init --kind sample", "--ci is missing"),
             ("ringer init --kind sample --address sip:a@b", "has its own"),
             ("ringer init --kind sip --address sip:a@b --model m", "only agents of kind chat"),
-            ("ringer init --kind sip --address nonsense --ci none", "sip"),
+            ("ringer init --kind sip --address nonsense --ci none", "it begins with sip: or sips:"),
         ] {
             let folder = tempfile::tempdir().expect("a folder");
             let mut args = args(line);

@@ -212,7 +212,7 @@ fn group_by(by: &str, asked: &[&JudgedLabel], name: &dyn Fn(&JudgedLabel) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use super::JudgeAnswer::{Failed, False, Uncertain, True, Unreadable};
+    use super::JudgeAnswer::{Failed, False, True, Uncertain, Unreadable};
     use super::*;
 
     fn label(is_true: bool, answers: &[JudgeAnswer], words: u64) -> JudgedLabel {

@@ -60,7 +60,8 @@ pub async fn retry(
     if matches!(subject, Retrial::Goal) && material.success_criteria.trim().is_empty() {
         return Err(NO_CRITERIA.to_owned());
     }
-    if !material.has_words() && !(only_attempts && matches!(subject, Retrial::Goal)) {
+    let is_judged_by_attempts = only_attempts && matches!(subject, Retrial::Goal);
+    if !material.has_words() && !is_judged_by_attempts {
         return Err(NO_WORDS.to_owned());
     }
     let answered = |found: Result<JudgeAnswer, String>| match found {

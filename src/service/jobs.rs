@@ -253,15 +253,15 @@ async fn call_jobs(workshop: Workshop, permits: Arc<Semaphore>, tasks: Tasks, cl
         };
         let (workshop, claiming) = (workshop.clone(), claiming.clone());
         tasks.spawn("call job", async move {
-            let work = async {
+            let work = Box::pin(async {
                 left_behind(&workshop.service, &claimed, &job).await?;
                 if workshop.service.runs().is_held_otherwise(&job, false).await? {
                     return Ok(Left::Written);
                 }
                 call::run(&workshop, &job, &claiming).await.map(|()| Left::Done)
-            };
+            });
             let left = run_with_lease(&workshop.service, &claimed, work).await;
-            left_off(&workshop.service, &claimed, left).await;
+            Box::pin(left_off(&workshop.service, &claimed, left)).await;
             drop(permit);
         });
     }
@@ -295,7 +295,7 @@ async fn evaluations(workshop: Workshop, tasks: Tasks, claiming: CancellationTok
         let workshop = workshop.clone();
         tasks.spawn("evaluate job", async move {
             let service = workshop.service.clone();
-            let work = async { evaluate::run(workshop, claimed.job()?).await };
+            let work = Box::pin(async { evaluate::run(workshop, claimed.job()?).await });
             let done = run_with_lease(&service, &claimed, work).await;
             finish_job(&service, &claimed, done).await;
             drop(permit);
@@ -315,7 +315,7 @@ where
             () = claiming.cancelled() => return,
             next = claim::<J>(&workshop.service) => next,
         };
-        let done = run_with_lease(&workshop.service, &claimed, work(workshop.clone(), job)).await;
+        let done = run_with_lease(&workshop.service, &claimed, Box::pin(work(workshop.clone(), job))).await;
         finish_job(&workshop.service, &claimed, done).await;
     }
 }
@@ -419,7 +419,7 @@ mod tests {
         };
         let mut failures = 0;
         while let Some(claimed) = service.queue().claim(&[kind], LEASE_MS).await.expect("claimed") {
-            let done = run_with_lease(service, &claimed, work()).await;
+            let done = run_with_lease(service, &claimed, Box::pin(work())).await;
             finish_job(service, &claimed, done).await;
             failures += 1;
             service.clock().advance_ms(60_000);

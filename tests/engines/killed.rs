@@ -50,6 +50,7 @@ fn a_killed_engine_is_lost_and_what_waits_is_taken_by_another() {
         let mut taken = standing.call(&ready[1]).await;
         assert!(hear(&mut taken, 10).await, "it runs");
         dying.signal(libc::SIGKILL);
+        #[expect(clippy::disallowed_methods, reason = "real time is measured")]
         let killed = Instant::now();
         let ended = standing.until_final(&ready[0].0).await;
         let waited = killed.elapsed();
@@ -89,6 +90,7 @@ async fn kill_at(frames: u32, number: usize, database: &str, standing: &Engine) 
         calls.push(call);
     }
     dying.signal(libc::SIGKILL);
+    #[expect(clippy::disallowed_methods, reason = "real time is measured")]
     let killed = Instant::now();
     let begun = calls.len();
     for (id, _) in &ready[..begun] {

@@ -170,7 +170,7 @@ impl Engine {
 /// Waits for so many messages of an engine; false: the connection ended before.
 pub(super) async fn hear(socket: &mut Socket, count: usize) -> bool {
     for _ in 0..count {
-        if !socket.next().await.is_some_and(|message| message.is_ok()) {
+        if socket.next().await.is_none_or(|message| message.is_err()) {
             return false;
         }
     }

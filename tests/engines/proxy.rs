@@ -16,6 +16,7 @@ pub(super) struct Proxy {
 
 impl Proxy {
     /// Starts one before the server whose socket is in `folder`.
+    #[expect(clippy::disallowed_methods, reason = "a proxy of a test, ended with it")]
     pub(super) async fn start(folder: PathBuf) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let port = listener.local_addr().expect("it is bound").port();

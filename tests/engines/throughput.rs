@@ -36,6 +36,7 @@ mod figures {
         let simulation = one.post("/v1/create-simulation", simulation).await["simulation_id"].clone();
         let human = json!({ "digital_human": { "intent": "Hello." }, "simulation_ids": [simulation] });
         one.post("/v1/create-digital-human", human).await;
+        #[expect(clippy::disallowed_methods, reason = "real time is measured")]
         let begun = Instant::now();
         let run = json!({ "simulation_id": simulation.to_string(), "seed": 7, "runs_per_digital_human": CALLS });
         let ids = one.post("/v1/queue-simulation-run", run).await["simulation_result_ids"].clone();

@@ -99,10 +99,12 @@ pub(super) async fn catch_panic<T>(work: impl Future<Output = Result<T>>) -> Res
 }
 
 /// Does work while its claim is renewed. What is logged meanwhile names the job, and whatever it records as its result.
+/// The work comes in a box: a future of a conversation takes 100 KiB, and each that holds it would have a copy on its
+/// stack.
 pub(super) async fn run_with_lease<T>(
     service: &Service,
     claimed: &Claimed,
-    work: impl Future<Output = Result<T>>,
+    work: impl Future<Output = Result<T>> + Unpin,
 ) -> Result<T> {
     let span = tracing::info_span!("job", id = claimed.id, kind = claimed.kind, result_id = Empty);
     // Beside the work and not between its steps: it may hold the turn to write that a renewal waits for.
@@ -134,7 +136,10 @@ pub(super) async fn finish_job(service: &Service, claimed: &Claimed, done: Resul
     match claimed.attempts < MOST_ATTEMPTS {
         true => log_failure("failed to requeue a job", queue.retry(claimed, again).await),
         false => {
-            log_failure("failed to continue what waits for a failed job", catch_panic(give_up(service, claimed)).await);
+            log_failure(
+                "failed to continue what waits for a failed job",
+                catch_panic(Box::pin(give_up(service, claimed))).await,
+            );
             log_failure("failed to close a job", queue.finish_job(claimed).await);
         }
     }

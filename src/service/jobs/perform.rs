@@ -61,7 +61,7 @@ impl Upkeep {
             };
             let upkeep = self.clone();
             tasks.spawn("upkeep job", async move {
-                let done = run_with_lease(&upkeep.service, &claimed, upkeep.perform(&claimed)).await;
+                let done = run_with_lease(&upkeep.service, &claimed, Box::pin(upkeep.perform(&claimed))).await;
                 finish_job(&upkeep.service, &claimed, done).await;
                 drop(permit);
             });

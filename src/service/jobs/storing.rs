@@ -44,7 +44,7 @@ pub(super) async fn work(service: Service, tasks: Tasks, stopping: CancellationT
         };
         let (service, stopping) = (service.clone(), stopping.clone());
         tasks.spawn("store job", async move {
-            let work = run_with_lease(&service, &claimed, perform(&service, &claimed));
+            let work = run_with_lease(&service, &claimed, Box::pin(perform(&service, &claimed)));
             // An upload that is broken off begins anew at the next start.
             let done = tokio::select! {
                 biased;

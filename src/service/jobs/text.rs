@@ -58,14 +58,14 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
         tasks.spawn("text job", async move {
             let service = &workshop.service;
             let work = TextWork { workshop: &workshop, claimed: &claimed, job: &job, stopping: &claiming };
-            let run = async {
+            let run = Box::pin(async {
                 if !service.conversations().is_mail_thread(&job).await? {
                     left_behind(service, &claimed, &job).await?;
                 }
                 work.run().await
-            };
+            });
             let left = run_with_lease(service, &claimed, run).await;
-            left_off(service, &claimed, left).await;
+            Box::pin(left_off(service, &claimed, left)).await;
             drop(permit);
         });
     }
