@@ -69,10 +69,13 @@ class Call:
         ]
 
 
-def run(*command, may_end_with=(0,)):
-    """Runs a program to its end and returns what it printed. Raises Broken where it ends with another exit code."""
+def run(*command, may_end_with=(0,), place=None):
+    """Runs a program to its end, in the folder `place` if given, and returns what it printed.
+
+    Raises Broken where it ends with another exit code.
+    """
     words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST_S)
+    done = subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=LONGEST_S)
     if done.returncode not in may_end_with:
         raise Broken(f"`{' '.join(words)}` ended with {done.returncode}: {(done.stderr or done.stdout)[-500:]}")
     return done.stdout

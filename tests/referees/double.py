@@ -29,8 +29,8 @@ KIND, SENTENCE = "twilio_media_streams", "I would like to see a doctor."
 VOICES = pathlib.Path(__file__).parents[2] / "fixtures/voices"
 CALLS, FEWEST, SPEAKS_AT_S, LISTENS_S = 5, 3, 11.6, 4.5
 # Measured on a busy machine, against the agent's own log: first sounds +30 / 46 ms by streamdouble, -10 / 10 ms by Ringer, answers
-# +30 to +70 / 104 ms by streamdouble, +60 / 70 ms by Ringer (median / p95), medians of both 40 ms apart at most.
-FIRST_MS, ANSWER_MS, APART_MS = (60, 100, None), (110, 160, None), 70
+# +30 to +70 / 66 to 144 ms by streamdouble, +60 / 70 ms by Ringer (median / p95), medians of both 40 ms apart at most.
+FIRST_MS, ANSWER_MS, APART_MS = (60, 100, None), (110, 220, None), 70
 
 
 def sentence():

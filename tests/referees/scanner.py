@@ -32,8 +32,9 @@ def scanned(path):
 
 
 def incidents(path):
-    """Returns the incidents that hotato tells of a recording."""
-    return json.loads(run(sys.executable, "-m", "hotato", "autopsy", path, "--format", "json"))["incidents"]
+    """Returns the incidents that hotato tells of a recording. Its report is written beside the recording."""
+    told = run(sys.executable, "-m", "hotato", "autopsy", path, "--format", "json", place=path.parent)
+    return json.loads(told)["incidents"]
 
 
 def of_kind(moments, kind):
