@@ -104,21 +104,13 @@ def extras(program):
         return {}
     found = {}
     if "man" in commands:
-        found.update(pages(program))
+        found["man/man1/ringer.1"] = said(program, "man")
     if "completions" in commands:
         found.update((place, said(program, "completions", shell)) for shell, place in COMPLETIONS.items())
     missing = [place for place, text in found.items() if not text]
     if missing:
         raise elf.BadProgram(f"{program}: prints nothing for {', '.join(missing)}")
     return found
-
-
-def pages(program):
-    """Returns the man pages of the program and of its subcommands by their place below `share`."""
-    with tempfile.TemporaryDirectory() as folder:
-        if said(program, "man", "--out", folder) is None:
-            return {"man/man1/ringer.1": None}
-        return {f"man/man1/{name}": read(os.path.join(folder, name)) for name in sorted(os.listdir(folder))}
 
 
 def stripped(program):

@@ -38,6 +38,7 @@ def asked(client, name):
         "integrations": lambda: client.integrations.list_integrations(),
         "internal": lambda: client.internal.sweep_journeys(),
         "issues": lambda: client.issues.list_issues(),
+        "judges": lambda: client.judges.list_judge_cards(),
         "labels": lambda: client.labels.list_agent_labels(1),
         "phone_numbers": lambda: client.phone_numbers.list_phone_numbers(),
         "push_and_pull": lambda: client.push_and_pull.pull_bundle(m.RootType.AGENT, "1"),
