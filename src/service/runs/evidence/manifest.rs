@@ -18,6 +18,8 @@ pub(super) const SIGNATURE: &str = "manifest.sig";
 const FORM: &str = "ringer-evidence/1";
 /// Form of chains of manifests.
 const CHAIN_FORM: &str = "ringer-evidence-chain/1";
+/// Name of the algorithm (RFC 8032).
+const ALGORITHM: &str = "Ed25519";
 /// Characters of a fingerprint: the beginning of the SHA-256 of a public key.
 const FINGERPRINT: usize = 32;
 /// Most bytes of a manifest or a signature that are read.
@@ -101,7 +103,7 @@ impl Manifest {
 
 fn signature_of(pair: &Ed25519KeyPair, message: &[u8]) -> Signature {
     Signature {
-        algorithm: "Ed25519".to_owned(),
+        algorithm: ALGORITHM.to_owned(),
         key: fingerprint(pair.public_key().as_ref()),
         public_key: hex::encode(pair.public_key().as_ref()),
         signature: hex::encode(pair.sign(message).as_ref()),
@@ -278,6 +280,10 @@ fn check_signature(found: &mut Verified, signature: &Signature, message: &[u8], 
     };
     let key = fingerprint(&own);
     found.key = Some(key.clone());
+    if signature.algorithm != ALGORITHM || signature.key != key {
+        found.broken.push("the signature names another algorithm or key than its own".to_owned());
+        return;
+    }
     // A key in the archive proves nothing, unless the reader knows it.
     found.is_known = known.contains(&own);
     if !known.is_empty() && !found.is_known {
