@@ -8,13 +8,11 @@ mod stored;
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
-use tokio::time::{interval, timeout};
 
-use crate::program::{KEY, PATIENCE, Program, client, up};
+use crate::program::{KEY, Program, client, look_until, up};
 
 /// A running program with settings of its own, and what it logs.
 struct Engine {
@@ -85,17 +83,7 @@ impl Engine {
 
     /// Waits until the record of a result is as wanted.
     async fn until(&self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let looked = async {
-            let mut looks = interval(Duration::from_millis(50));
-            loop {
-                looks.tick().await;
-                let result = self.result(id).await;
-                if wanted(&result) {
-                    return result;
-                }
-            }
-        };
-        timeout(PATIENCE, looked).await.expect("it comes to that in time")
+        look_until(async || self.result(id).await, wanted).await
     }
 
     /// Waits until the recording of a result is stored, and returns the record.
@@ -106,11 +94,5 @@ impl Engine {
 
 /// Waits until something on a disk is so.
 async fn until_true(is_so: impl Fn() -> bool) {
-    let looked = async {
-        let mut looks = interval(Duration::from_millis(50));
-        while !is_so() {
-            looks.tick().await;
-        }
-    };
-    timeout(PATIENCE, looked).await.expect("it comes to that in time");
+    look_until(async || is_so(), |is_so| *is_so).await;
 }

@@ -1,17 +1,37 @@
 //! The built program as a user starts it: a process of its own, asked over HTTP or read by what it prints.
 
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 
 /// Time limit of one step on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// Time between two looks at something that changes by itself.
+const BETWEEN: Duration = Duration::from_millis(50);
 /// The admin key of [`up`].
 pub(crate) const KEY: &str = "key of a process of its own";
+
+/// Looks again and again until what is seen is as wanted, and returns it.
+pub(crate) async fn look_until<Seen: Debug>(look: impl AsyncFn() -> Seen, wanted: impl Fn(&Seen) -> bool) -> Seen {
+    let mut last = None;
+    let looked = async {
+        let mut looks = interval(BETWEEN);
+        loop {
+            looks.tick().await;
+            if wanted(last.insert(look().await)) {
+                return;
+            }
+        }
+    };
+    let came = timeout(PATIENCE, looked).await;
+    assert!(came.is_ok(), "it never comes to that: {last:?}");
+    last.expect("it was seen")
+}
 
 /// Path of the program under test: that of this build, or `RINGER_PROGRAM`, by which a release build is measured.
 pub(crate) fn program() -> PathBuf {

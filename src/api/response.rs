@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::header::{ALLOW, CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
-use ringer_base::error::{Error, Result};
+use ringer_base::error::{DATABASE_AWAY, Error, Result};
 use ringer_model::api_key::Scope;
 use ringer_model::transcript::Transcript;
 use ringer_service::Peaks;
@@ -245,14 +245,17 @@ pub fn refusal(error: Error, request_id: &str) -> Response {
             let body = json!({ "detail": text, "retry_after": 1 }).to_string();
             with(respond(StatusCode::TOO_MANY_REQUESTS, JSON, body), RETRY_AFTER, HeaderValue::from_static("1"))
         }
-        Error::Unavailable(_) => {
-            with(detail(StatusCode::SERVICE_UNAVAILABLE, &text), RETRY_AFTER, HeaderValue::from_static("30"))
-        }
+        Error::Unavailable(_) => unavailable(&text),
         Error::Internal(cause) => {
             tracing::error!(request_id, %cause, "request failed");
-            fault(request_id)
+            if cause.is_outage() { unavailable(DATABASE_AWAY) } else { fault(request_id) }
         }
     }
+}
+
+/// Returns the answer to a request that is not possible now.
+fn unavailable(text: &str) -> Response {
+    with(detail(StatusCode::SERVICE_UNAVAILABLE, text), RETRY_AFTER, HeaderValue::from_static("30"))
 }
 
 /// Returns the answer to an engine fault.

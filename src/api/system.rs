@@ -4,7 +4,7 @@ use std::path::Path;
 
 use axum::http::StatusCode;
 use ringer_base::clock;
-use ringer_base::error::{Error, Result};
+use ringer_base::error::{DATABASE_AWAY, Error, Result};
 use ringer_engine::{Engine, LineReport, LineStanding, Standing};
 use ringer_model::time::Timestamp;
 use ringer_service::Service;
@@ -157,7 +157,7 @@ async fn ready(ctx: Ctx, _: In) -> Result<Readiness> {
         return Err(Error::Unavailable("The engine is draining: it begins no conversation".into()));
     }
     if !ctx.service.store().is_alive().await {
-        return Err(Error::Unavailable("The database does not answer".into()));
+        return Err(Error::Unavailable(DATABASE_AWAY.into()));
     }
     Ok(Readiness { status: "ready" })
 }

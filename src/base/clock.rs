@@ -15,19 +15,10 @@ use uuid::Uuid;
 pub enum Clock {
     /// Clocks of the machine.
     Real,
-    /// Clocks of the machine, where its time is corrected by that of a database that several machines share.
-    Corrected(Arc<Correction>),
+    /// Clocks of the machine, plus the milliseconds by which the clock of a shared database corrects them.
+    Corrected(Arc<AtomicI64>),
     /// Stands still until a test moves it.
     Fixed(Arc<Still>),
-}
-
-/// Difference between the machine's time and that of the database.
-#[derive(Debug, Default)]
-pub struct Correction {
-    /// Milliseconds by which the machine's clock is wrong; for tests.
-    wrong_ms: i64,
-    /// Milliseconds that are added to it.
-    added_ms: AtomicI64,
 }
 
 /// Least difference in milliseconds that is corrected: less is not known, since an answer takes its time.
@@ -69,19 +60,19 @@ impl Clock {
 
     /// Returns the clock of a machine that is wrong by `ms`, which can be corrected. For tests.
     pub fn wrong_by(ms: i64) -> Clock {
-        Clock::Corrected(Arc::new(Correction { wrong_ms: ms, added_ms: AtomicI64::new(0) }))
+        Clock::Corrected(Arc::new(AtomicI64::new(ms)))
     }
 
     /// Takes that it was `shared_ms` at the database between the readings `asked_ms` and now of this clock. Returns
     /// the milliseconds by which the clock was changed; 0: it was right, or cannot be corrected.
     pub fn correct(&self, asked_ms: i64, shared_ms: i64) -> i64 {
-        let Clock::Corrected(correction) = self else { return 0 };
+        let Clock::Corrected(added_ms) = self else { return 0 };
         let now_ms = self.now_ms();
         let by = shared_ms - asked_ms.midpoint(now_ms);
         if by.unsigned_abs() <= LEAST_CORRECTION_MS + now_ms.abs_diff(asked_ms) {
             return 0;
         }
-        correction.added_ms.fetch_add(by, Ordering::Relaxed);
+        added_ms.fetch_add(by, Ordering::Relaxed);
         by
     }
 
@@ -97,9 +88,7 @@ impl Clock {
     pub fn now_ms(&self) -> i64 {
         match self {
             Clock::Real => wall_ms(),
-            Clock::Corrected(correction) => {
-                wall_ms() + correction.wrong_ms + correction.added_ms.load(Ordering::Relaxed)
-            }
+            Clock::Corrected(added_ms) => wall_ms() + added_ms.load(Ordering::Relaxed),
             Clock::Fixed(still) => *still.now.borrow(),
         }
     }

@@ -46,7 +46,11 @@ pub struct Failure {
 pub struct Fault {
     text: String,
     cause: Arc<Cause>,
+    is_outage: bool,
 }
+
+/// Answer while the database cannot be reached.
+pub const DATABASE_AWAY: &str = "The database does not answer";
 
 /// The error behind a fault.
 type Cause = dyn std::error::Error + Send + Sync;
@@ -63,6 +67,13 @@ fn with_causes(text: String, cause: &Cause) -> String {
         cause = error.source();
     }
     message
+}
+
+impl Fault {
+    /// True for [`Error::outage`]: the same request may succeed later.
+    pub fn is_outage(&self) -> bool {
+        self.is_outage
+    }
 }
 
 impl fmt::Display for Fault {
@@ -95,18 +106,24 @@ impl Error {
     /// Returns a fault of the engine: a failed statement, a full disk. A text is a fault without a cause.
     pub fn internal(cause: impl Into<Box<Cause>>) -> Error {
         let cause: Arc<Cause> = cause.into().into();
-        Error::Internal(Fault { text: with_causes(cause.to_string(), &*cause), cause })
+        Error::Internal(Fault { text: with_causes(cause.to_string(), &*cause), cause, is_outage: false })
     }
 
     /// Returns a fault of the engine with a text of its own, and the error that led to it.
     pub fn internal_by(text: impl fmt::Display, cause: impl Into<Box<Cause>>) -> Error {
         let cause: Arc<Cause> = cause.into().into();
-        Error::Internal(Fault { text: with_causes(text.to_string(), &*cause), cause })
+        Error::Internal(Fault { text: with_causes(text.to_string(), &*cause), cause, is_outage: false })
+    }
+
+    /// Returns the fault of a database that cannot be reached, before anything of the request was begun there.
+    pub fn outage(cause: impl Into<Box<Cause>>) -> Error {
+        let cause: Arc<Cause> = cause.into().into();
+        Error::Internal(Fault { text: with_causes(DATABASE_AWAY.to_owned(), &*cause), cause, is_outage: true })
     }
 
     /// Returns a fault of the engine with a text that says all, and keeps the error that led to it.
     pub fn internal_as(text: impl fmt::Display, cause: impl Into<Box<Cause>>) -> Error {
-        Error::Internal(Fault { text: text.to_string(), cause: cause.into().into() })
+        Error::Internal(Fault { text: text.to_string(), cause: cause.into().into(), is_outage: false })
     }
 }
 

@@ -129,14 +129,19 @@ pub fn are_apart(one: &Rate, other: &Rate) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn counts(true_positives: u64, false_negatives: u64, true_negatives: u64, false_positives: u64) -> Confusion {
+    pub(crate) fn counts(
+        true_positives: u64,
+        false_negatives: u64,
+        true_negatives: u64,
+        false_positives: u64,
+    ) -> Confusion {
         Confusion { true_positives, false_negatives, true_negatives, false_positives }
     }
 
-    fn near(found: f64, expect: f64) {
+    pub(crate) fn near(found: f64, expect: f64) {
         assert!((found - expect).abs() < 5e-4, "{found} {expect}");
     }
 

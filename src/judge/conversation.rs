@@ -116,7 +116,7 @@ pub(crate) async fn judge_by_all(
 /// Returns the judgement of a panel.
 ///
 /// # Errors
-/// Why none of its models gave one.
+/// A text for display when none of its models gave a judgement.
 fn join_judgements(judgements: &[Result<Judgement, String>], has_goal: bool) -> Result<Judgement, String> {
     let read: Vec<&Judgement> = judgements.iter().filter_map(|judgement| judgement.as_ref().ok()).collect();
     let Some(first) = read.first() else {

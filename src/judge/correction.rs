@@ -74,14 +74,7 @@ mod tests {
     use ringer_media::seed::Seed;
 
     use super::*;
-
-    fn counts(true_positives: u64, false_negatives: u64, true_negatives: u64, false_positives: u64) -> Confusion {
-        Confusion { true_positives, false_negatives, true_negatives, false_positives }
-    }
-
-    fn near(found: f64, expect: f64) {
-        assert!((found - expect).abs() < 5e-4, "{found} {expect}");
-    }
+    use crate::agreement::tests::{counts, near};
 
     #[test]
     fn a_rate_is_corrected_by_the_errors_of_its_judge() {

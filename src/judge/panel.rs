@@ -50,7 +50,7 @@ pub(crate) fn missing(why: &str) -> JudgeAnswer {
 /// Returns the place of the first answer of the majority.
 ///
 /// # Errors
-/// Why there is none: a tie, or fewer readable answers than more than half of the panel.
+/// A text for display when there is no majority: a tie, or too few readable answers.
 pub(crate) fn majority<T: PartialEq + Display>(answers: &[Option<T>]) -> Result<usize, String> {
     let read: Vec<(usize, &T)> =
         answers.iter().enumerate().filter_map(|(at, answer)| Some((at, answer.as_ref()?))).collect();

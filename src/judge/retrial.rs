@@ -31,7 +31,7 @@ const NO_CRITERIA: &str = "there are no success_criteria by which its goal could
 /// Checks that a language model judges a custom metric with two values.
 ///
 /// # Errors
-/// Why a card cannot be about it.
+/// A text for display when a card cannot be about the metric.
 pub fn check_retrial(spec: &CustomMetricSpec) -> Result<(), String> {
     use ResponseType::{Boolean, PassFail, YesNo};
     let is_judged = spec.method() == ringer_model::custom_metric::EvalMethod::LlmJudge;
@@ -50,7 +50,7 @@ pub fn check_retrial(spec: &CustomMetricSpec) -> Result<(), String> {
 /// Judges a conversation once, and answers with the reason where the model was not reached.
 ///
 /// # Errors
-/// Why the conversation cannot be judged at all, by whichever model.
+/// A text for display when no model at all could judge the conversation.
 pub async fn retry(
     subject: Retrial<'_>,
     material: Material<'_>,

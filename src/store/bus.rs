@@ -1,5 +1,5 @@
-//! What engines of one database know of each other without asking: the key of their messages, the database's clock,
-//! and jobs that became claimable.
+//! Facts that the engines of one database share: the key of their messages, the database's clock, and jobs that
+//! became claimable.
 
 use std::collections::BTreeSet;
 

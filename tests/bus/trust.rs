@@ -1,4 +1,4 @@
-//! Who is believed: engines of one database, and nobody else. And how a job wakes the workers of other engines.
+//! Messages are believed from engines of one database alone; a job wakes the workers of other engines.
 
 use std::sync::Arc;
 use std::time::Duration;

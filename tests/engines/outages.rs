@@ -1,20 +1,18 @@
 //! The database is away for longer than a lease: calls go on, and their results come out as they were.
 
-use std::time::Duration;
-
+use axum::body::to_bytes;
 use ringer::clock::Clock;
 use ringer::config::Secret;
-use ringer::service::EngineState;
+use ringer::service::{EngineRecord, EngineState};
 use ringer::store::Location;
 use ringer::store::db::Database;
 use serde_json::{Value, json};
-use tokio::time::{interval, timeout};
 
 use super::proxy::Proxy;
 use crate::calls::house::House;
 use crate::databases::{self, Server};
 use crate::peers::Peer;
-use crate::program::PATIENCE;
+use crate::program::look_until;
 
 /// Length of a lease.
 const LEASE_MS: i64 = 3000;
@@ -47,53 +45,27 @@ pub(super) async fn queue(house: &House, peer: &Peer, count: usize, most_s: u32)
 
 /// Waits until a result is as wanted, as `by` sees it.
 pub(super) async fn until(by: &House, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let mut last = Value::Null;
-    let looked = async {
-        let mut looks = interval(Duration::from_millis(50));
-        loop {
-            looks.tick().await;
-            last = by.result(id).await;
-            if wanted(&last) {
-                return;
-            }
-        }
-    };
-    let came = timeout(PATIENCE, looked).await;
-    assert!(came.is_ok(), "it never comes to that: {last}");
-    last
+    look_until(async || by.result(id).await, wanted).await
 }
 
 /// Waits until an engine sees those of these names so.
 pub(super) async fn until_seen(by: &House, names: &[&str], state: EngineState) {
-    let looked = async {
-        let mut looks = interval(Duration::from_millis(50));
-        loop {
-            looks.tick().await;
-            let Ok(list) = by.service.engines().list().await else { continue };
-            let is_so = |name: &&str| list.engines.iter().any(|one| one.name == **name && one.state == state);
-            if names.iter().all(is_so) {
-                return;
-            }
-        }
+    let look = async || by.service.engines().list().await.map(|list| list.engines);
+    let is_so = |engines: &[EngineRecord]| {
+        names.iter().all(|name| engines.iter().any(|one| one.name == *name && one.state == state))
     };
-    timeout(PATIENCE, looked).await.unwrap_or_else(|_| panic!("{names:?} are never {state:?}"));
+    look_until(look, |seen| seen.as_ref().is_ok_and(|engines| is_so(engines))).await.expect("it was read");
 }
 
 /// Waits until no engine's lease holds any more, by the server's clock, for a second.
 async fn until_leases_end(server: &Database) {
-    let mut link = server.reader().await.expect("it can be read");
     let sql = "SELECT COUNT(*) FROM engines WHERE lease_ms > EXTRACT(EPOCH FROM clock_timestamp()) * 1000 - 1000";
-    let looked = async {
-        let mut looks = interval(Duration::from_millis(50));
-        loop {
-            looks.tick().await;
-            let row = link.row(sql, &[]).await.expect("it can be read").expect("a row");
-            if row.try_get::<i64, _>(0).expect("a number") == 0 {
-                return;
-            }
-        }
+    let look = async || {
+        let mut link = server.reader().await.expect("it can be read");
+        let row = link.row(sql, &[]).await.expect("it can be read").expect("a row");
+        row.try_get::<i64, _>(0).expect("a number")
     };
-    timeout(PATIENCE, looked).await.expect("they end");
+    look_until(look, |count| *count == 0).await;
 }
 
 #[test]
@@ -117,6 +89,10 @@ fn calls_go_on_while_the_database_is_away_and_their_results_come_out_as_they_wer
         let server = Database::open(server).await.expect("the server itself is there");
         proxy.sever();
         until_leases_end(&server).await;
+        let (status, body) = first.ask("GET", &format!("/v1/retrieve-simulation-result/{}", ids[0]), Value::Null).await;
+        let body = to_bytes(body, 1 << 16).await.expect("it is read");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!((status, &body["detail"]), (503, &json!("The database does not answer")));
         assert!(first.engine.live_calls() + second.engine.live_calls() >= 3, "the long ones go on");
         proxy.mend();
         for id in &ids {

@@ -2,18 +2,16 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
-use tokio::time::{interval, timeout};
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::program::{KEY, PATIENCE, Program, client, up};
+use crate::program::{KEY, Program, client, look_until, up};
 
 /// Seconds of a lease.
 pub(super) const LEASE_S: u64 = 3;
@@ -86,17 +84,7 @@ impl Engine {
 
     /// Waits until the record of a result is as wanted.
     pub(super) async fn until(&self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let looked = async {
-            let mut looks = interval(Duration::from_millis(50));
-            loop {
-                looks.tick().await;
-                let result = self.result(id).await;
-                if wanted(&result) {
-                    return result;
-                }
-            }
-        };
-        timeout(PATIENCE, looked).await.expect("it comes to that in time")
+        look_until(async || self.result(id).await, wanted).await
     }
 
     /// Waits until a result is final.
@@ -106,19 +94,10 @@ impl Engine {
 
     /// Waits until it sees the engine of this name so.
     pub(super) async fn until_seen(&self, name: &str, state: &str) -> Value {
-        let looked = async {
-            let mut looks = interval(Duration::from_millis(50));
-            loop {
-                looks.tick().await;
-                let (_, list) = self.ask("GET", "/v1/internal/engines", None).await;
-                let engines = list["engines"].as_array().expect("a list").clone();
-                let found = engines.into_iter().find(|one| one["name"] == name && one["state"] == state);
-                if let Some(found) = found {
-                    return found;
-                }
-            }
-        };
-        timeout(PATIENCE, looked).await.unwrap_or_else(|_| panic!("{name} is never {state}"))
+        let is_it = |one: &Value| one["name"] == name && one["state"] == state;
+        let look = async || self.ask("GET", "/v1/internal/engines", None).await.1["engines"].take();
+        let list = look_until(look, |list| list.as_array().expect("a list").iter().any(is_it)).await;
+        list.as_array().into_iter().flatten().find(|one| is_it(one)).expect("it was seen").clone()
     }
 
     /// Starts a run of `count` results whose agent calls by WebSocket; returns their ids and the paths of their

@@ -46,6 +46,9 @@ mod figures {
         for id in &ids {
             let result = one.until_final(id.as_str().expect("a text")).await;
             completed += usize::from(result["status"] == "COMPLETED");
+            if result["status"] != "COMPLETED" {
+                println!("{id}: {}, {}, {}", result["status"], result["error_code"], result["error_message"]);
+            }
         }
         let seconds = begun.elapsed().as_secs_f64();
         assert_eq!(completed, CALLS, "each call is held");

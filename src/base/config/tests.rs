@@ -132,7 +132,7 @@ fn targets_that_calls_may_be_sent_on_to_are_read() {
 fn who_is_told_and_how_is_read() {
     let file = r#"
         [notify]
-        smtp_url = "smtp://user:password@mail.example:587"
+        smtp_url = "smtp://user:hidden-word@mail.example:587"
         from = "ringer@desk.example"
         pager_url = "https://events.example/v2"
         [phone_numbers]
@@ -146,7 +146,7 @@ fn who_is_told_and_how_is_read() {
     assert_eq!((config.phone_numbers.pool.len(), config.phone_numbers.price), (1, 150));
     assert_eq!(config.issues.similarity_threshold, 0.9);
     let shown = format!("{config:?} {}", serde_json::to_string(&config).expect("serializes"));
-    assert!(!shown.contains(":password@") && !shown.contains("\"k\""), "{shown}");
+    assert!(!shown.contains("hidden-word") && !shown.contains("\"k\""), "{shown}");
     let why = read_config("[notify]\nsmtp_url = 'smtp://mail.example'", &[], &[]).expect_err("nobody sends");
     assert_eq!(why, "notify.from is missing: notify.smtp_url is set");
 }

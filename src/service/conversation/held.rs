@@ -1,4 +1,4 @@
-//! What this process holds of running conversations: how to end each, and its events.
+//! Registry of the conversations that run in this process: the control of each, and its events.
 
 use std::collections::HashMap;
 

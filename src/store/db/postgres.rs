@@ -96,7 +96,7 @@ impl Postgres {
     }
 
     pub async fn reader(&self) -> Result<Reader> {
-        self.readers.acquire().await.map_err(fault)
+        self.readers.acquire().await.map_err(not_begun)
     }
 
     /// Begins a transaction that writes, in a task of its own that runs to its end.
@@ -106,7 +106,7 @@ impl Postgres {
     pub async fn write(&self) -> Result<Writer> {
         let writers = self.writers.clone();
         let begun = to_its_end(async move { writers.begin_with(BEGIN).await }).await;
-        begun.map_err(Error::internal)?.map_err(fault)
+        begun.map_err(Error::internal)?.map_err(not_begun)
     }
 
     /// Rewrites these tables, so that nothing is left of overwritten rows.
@@ -354,6 +354,11 @@ fn whole_of(bytes: &[u8]) -> Option<i64> {
 /// Returns the error of a failed connection. The driver's text names a user or a host, never a password.
 fn unreachable(error: sqlx::Error) -> Error {
     Error::internal_by("the database server cannot be used", error)
+}
+
+/// Converts an error of taking a connection or of a transaction's beginning. Nothing was asked of the server yet.
+fn not_begun(error: sqlx::Error) -> Error {
+    if error.as_database_error().is_some() { fault(error) } else { Error::outage(error) }
 }
 
 /// Converts an error of the driver. Violated constraints get the texts that SQLite has for them.

@@ -1,4 +1,4 @@
-//! What engines tell each other about conversations: events by pieces, and orders.
+//! Messages between engines about conversations: events by pieces, and orders.
 
 use ringer_base::error::{Error, Result};
 use ringer_media::call::EndReason;
