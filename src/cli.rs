@@ -259,6 +259,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         notify: config.notify.clone(),
         retention: config.retention.clone(),
         capture: config.evidence.capture,
+        timestamp_url: config.evidence.timestamp_url.clone(),
         journey_stop_on_failure: config.journey.stop_on_failure,
         text_reply_delay_ms: config.text.reply_delay_ms,
         sms: config.sms.clone().into(),

@@ -61,6 +61,7 @@ mod scenarios;
 mod schedules;
 mod sms;
 mod spending;
+mod stamps;
 mod strangers;
 mod suites;
 mod summaries;

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
+use url::Url;
 
 mod adapters;
 mod behaviour;
@@ -246,6 +247,8 @@ pub struct Retention {
 pub struct Evidence {
     /// Contents of a packet capture.
     pub capture: Capture,
+    /// Address of an authority that stamps manifests with the time (RFC 3161); `None`: they are not stamped.
+    pub timestamp_url: Option<String>,
 }
 
 /// Traffic of a call that is captured.
@@ -416,6 +419,9 @@ impl Config {
             _ => None,
         };
         from.read_parsed("evidence.capture", "one of off, signalling, full", capture, &mut config.evidence.capture);
+        let web = |text: &str| Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+        let address = |text: &str| web(text).then(|| Some(text.to_owned()));
+        from.read_parsed("evidence.timestamp_url", "an http or https URL", address, &mut config.evidence.timestamp_url);
         from.number("issues.similarity_threshold", 0.0..=1.0, &mut config.issues.similarity_threshold);
         from.list("uptime.malfunction_phrases", &mut config.uptime.malfunction_phrases);
         from.list("phone_numbers.pool", &mut config.phone_numbers.pool);

@@ -115,8 +115,17 @@ impl Poster {
     ///
     /// # Errors
     /// Why there was no answer, or none that can be read whole, in words without the URL.
-    pub async fn exchange(&self, posting: Posting<'_>) -> Result<Posted, NotPosted> {
-        let Posting { method, url, headers, body, patience, answer_bytes } = posting;
+    pub async fn exchange(&self, mut posting: Posting<'_>) -> Result<Posted, NotPosted> {
+        let body = std::mem::take(&mut posting.body).into_bytes();
+        self.exchange_bytes(posting, body).await
+    }
+
+    /// Sends a request with these bytes in place of its body, and answers what came back.
+    ///
+    /// # Errors
+    /// As of [`Poster::exchange`].
+    pub async fn exchange_bytes(&self, posting: Posting<'_>, body: Vec<u8>) -> Result<Posted, NotPosted> {
+        let Posting { method, url, headers, body: _, patience, answer_bytes } = posting;
         let url = Url::parse(url).map_err(|_| "the URL is not valid".to_owned())?;
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is not valid".to_owned())?;
         let host = url.host_str().unwrap_or_default().to_owned();

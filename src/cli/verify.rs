@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::out::Out;
 use super::{BAD_USAGE, complain};
-use crate::service::{Verified, verify};
+use crate::service::{Authorities, Stamped, Verified, verify};
 
 /// Exit code where all fits and nobody knows the key.
 const UNKNOWN_KEY: u8 = 3;
@@ -23,6 +23,8 @@ Examples:
   ringer verify call-7-evidence.tar --key 1f0c...             a key of `GET /v1/evidence-keys`
   ringer verify call-7-evidence.tar --key keys.json           all keys of that answer, as it was saved
   ringer verify *.tar chain.json --key keys.json              archives of a run, and whether they are in its chain
+  ringer verify call-7-evidence.tar --key keys.json --timestamp-ca authority.pem
+                                                              the time stamp too, by certificates that you know
 
 The exit code is 0 when all fits and a key that was given has signed it, 1 when something was changed, is missing or signed by another
 key, 3 when all fits and no key was given (a key in the archive proves nothing), and 2 for files that cannot be read.")]
@@ -33,6 +35,9 @@ pub struct Args {
     /// Public key that is known from elsewhere, 64 hexadecimal digits, or a file with such keys
     #[arg(long, value_name = "KEY")]
     pub key: Vec<String>,
+    /// File with certificates, PEM, of authorities whose time stamps count. Each archive is to have a stamp then
+    #[arg(long, value_name = "FILE")]
+    pub timestamp_ca: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -63,10 +68,11 @@ fn check(args: &Args) -> Result<(u8, Vec<String>), String> {
     for given in &args.key {
         keys.extend(keys_of(given)?);
     }
+    let authorities = args.timestamp_ca.as_deref().map(authorities_of).transpose()?;
     let mut found = Vec::new();
     for path in &args.files {
         let told = |error: std::io::Error| format!("{}: {error}", path.display());
-        found.push((path, verify(File::open(path).map_err(told)?, &keys).map_err(told)?));
+        found.push((path, verify(File::open(path).map_err(told)?, &keys, authorities.as_ref()).map_err(told)?));
     }
     let in_chains: BTreeSet<String> =
         found.iter().flat_map(|(_, one)| &one.links).map(|link| link.manifest_sha256.clone()).collect();
@@ -95,6 +101,11 @@ fn lines_of(found: &[(&PathBuf, Verified)]) -> Vec<String> {
         lines.push(path.display().to_string());
         lines.extend(one.holds.iter().map(|line| format!("  holds: {line}")));
         lines.extend(one.broken.iter().map(|line| format!("  BROKEN: {line}")));
+        if let Some(Stamped { at, authority, is_known: false }) = &one.stamped {
+            lines.push(format!(
+                "  stamped at {at} by {authority}, which nothing proves: give the certificates that you know by --timestamp-ca"
+            ));
+        }
         if let (true, false, Some(key)) = (one.broken.is_empty(), one.is_known, &one.key) {
             lines.push(format!("  signed by an unknown key {key}: give the one that you know by --key"));
         }
@@ -106,10 +117,20 @@ fn json_of(found: &[(&PathBuf, Verified)], code: u8) -> Value {
     let one = |(path, one): &(&PathBuf, Verified)| {
         json!({
             "file": path.display().to_string(), "holds": one.holds, "broken": one.broken, "key": one.key,
-            "is_known": one.is_known, "manifest_sha256": one.manifest_sha256,
+            "is_known": one.is_known, "manifest_sha256": one.manifest_sha256, "stamped": one.stamped.as_ref().map(stamped_json),
         })
     };
     json!({ "exit_code": code, "files": found.iter().map(one).collect::<Vec<_>>() })
+}
+
+fn stamped_json(stamped: &Stamped) -> Value {
+    json!({ "at": stamped.at, "authority": stamped.authority, "is_known": stamped.is_known })
+}
+
+/// Returns the authorities of a file with certificates.
+fn authorities_of(path: &Path) -> Result<Authorities, String> {
+    let told = |why: &dyn std::fmt::Display| format!("--timestamp-ca {}: {why}", path.display());
+    Authorities::parse(&std::fs::read(path).map_err(|error| told(&error))?).map_err(|why| told(&why))
 }
 
 /// Returns the keys of a flag: one in hexadecimal digits, or those in a file of any form.

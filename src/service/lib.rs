@@ -114,7 +114,8 @@ pub use self::placement::{
 };
 pub use self::runs::Runs;
 pub use self::runs::compare::RunComparison;
-pub use self::runs::evidence::manifest::{Chain, Link, Verified, fingerprint, verify};
+pub use self::runs::evidence::manifest::{Chain, Link, Stamped, Verified, fingerprint, verify};
+pub use self::runs::evidence::stamp::Authorities;
 pub use self::runs::evidence::{EvidenceKeyOut, EvidenceKeys};
 pub use self::runs::incoming::Reached;
 pub use self::runs::ladder::Ladder;
@@ -269,6 +270,8 @@ pub struct Settings {
     pub notify: Notify,
     /// Traffic of a call that is captured for its evidence.
     pub capture: Capture,
+    /// Address of an authority that stamps manifests of evidence with the time (RFC 3161); `None`: they are not stamped.
+    pub timestamp_url: Option<String>,
     /// True if the steps of a journey after one that failed are not held.
     pub journey_stop_on_failure: bool,
     /// Time between a Digital Human's written answer and its sending.
@@ -344,6 +347,7 @@ impl Settings {
             number_price: 0,
             notify: Notify::default(),
             capture: Capture::default(),
+            timestamp_url: None,
             journey_stop_on_failure: false,
             text_reply_delay_ms: 0,
             sms: Arc::default(),

@@ -24,8 +24,11 @@ pub(super) mod text_runs;
 pub(super) mod turn_list;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringer_base::clock::Clock;
+use ringer_base::guard::Guard;
+use ringer_base::post::Poster;
 use ringer_provider::LanguageModel;
 use ringer_store::Store;
 
@@ -46,6 +49,8 @@ pub struct Runs {
     outbox: Arc<Outbox>,
     conversations: Arc<Conversations>,
     evaluations: Arc<Evaluations>,
+    /// Posts to the authority that stamps evidence.
+    authority: Poster,
 }
 
 impl Runs {
@@ -66,6 +71,8 @@ impl Runs {
             outbox: outbox.clone(),
             conversations: conversations.clone(),
             evaluations: evaluations.clone(),
+            // The operator has set the address.
+            authority: Poster::new(Guard::new(true).trusting(&handles.settings.roots), Duration::ZERO),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Keys by which an installation signs its evidence (Ed25519, RFC 8032). Seeds are sealed, public keys are told.
+//! Keys by which an installation signs its evidence (Ed25519, RFC 8032), and time stamps over it (RFC 3161). Seeds are
+//! sealed, public keys are told.
 
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use ringer_base::clock;
@@ -64,6 +65,29 @@ impl Store {
             })
         };
         rows.iter().map(read).collect()
+    }
+
+    /// Returns the time stamp over a manifest of a result, base64.
+    pub async fn evidence_stamp(&self, result_id: i64, manifest_sha256: &str) -> Result<Option<String>> {
+        let sql = "SELECT stamp FROM evidence_stamps WHERE result_id = $1 AND manifest_sha256 = $2";
+        let row = self.org("").read().await?.row(sql, &[result_id.into(), manifest_sha256.into()]).await?;
+        row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()
+    }
+
+    /// Stores a time stamp, base64, unless there is one; returns the one that is stored.
+    pub async fn keep_evidence_stamp(
+        &self,
+        result_id: i64,
+        manifest_sha256: &str,
+        stamp: &str,
+        now_ms: i64,
+    ) -> Result<String> {
+        let sql = "INSERT INTO evidence_stamps (result_id, manifest_sha256, stamp, made_ms) VALUES ($1, $2, $3, $4) \
+                   ON CONFLICT (result_id, manifest_sha256) DO NOTHING";
+        let mut db = self.system().await?;
+        db.execute(sql, &[result_id.into(), manifest_sha256.into(), stamp.into(), now_ms.into()]).await?;
+        db.commit().await?;
+        Ok(self.evidence_stamp(result_id, manifest_sha256).await?.unwrap_or_else(|| stamp.to_owned()))
     }
 
     fn key_pair(&self, public_key: &str, sealed: &str) -> Result<Ed25519KeyPair> {

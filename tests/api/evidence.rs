@@ -57,13 +57,13 @@ async fn evidence_is_signed_by_keys_that_are_told() {
     assert_eq!((keys.as_array().map(Vec::len), &keys[0]["ended_at"]), (Some(1), &Value::Null), "{keys}");
     let public = |key: &Value| vec![hex_bytes(key["public_key"].as_str().expect("a key"))];
     let archive = talk.archive().await;
-    let good = verify(&archive[..], &public(&keys[0])).expect("it is read");
+    let good = verify(&archive[..], &public(&keys[0]), None).expect("it is read");
     assert!(good.broken.is_empty() && good.is_known, "{good:?}");
     assert_eq!(talk.archive().await, archive, "the same archive whenever it is asked for");
     let chain = world.get("/v1/simulation-run/1/evidence-chain").await;
     assert_eq!(chain["links"][0]["manifest_sha256"].as_str(), good.manifest_sha256.as_deref());
     let chain = chain.to_string();
-    assert!(verify(chain.as_bytes(), &public(&keys[0])).expect("it is read").broken.is_empty());
+    assert!(verify(chain.as_bytes(), &public(&keys[0]), None).expect("it is read").broken.is_empty());
     // Another key signs from now on; what the first one has signed is still checked by it.
     let answer = world.send("POST", "/v1/evidence-keys", &[("x-api-key".into(), "$write".into())], Vec::new()).await;
     assert_eq!(answer.status, 403);
@@ -71,9 +71,9 @@ async fn evidence_is_signed_by_keys_that_are_told() {
     let keys = world.get("/v1/evidence-keys").await["keys"].clone();
     assert_eq!((&keys[0], keys[1]["ended_at"].is_string()), (&second, true), "{keys}");
     let again = talk.archive().await;
-    assert!(verify(&again[..], &public(&second)).expect("it is read").broken.is_empty());
-    assert!(!verify(&again[..], &public(&keys[1])).expect("it is read").broken.is_empty());
-    assert!(verify(&archive[..], &public(&keys[1])).expect("it is read").broken.is_empty());
+    assert!(verify(&again[..], &public(&second), None).expect("it is read").broken.is_empty());
+    assert!(!verify(&again[..], &public(&keys[1]), None).expect("it is read").broken.is_empty());
+    assert!(verify(&archive[..], &public(&keys[1]), None).expect("it is read").broken.is_empty());
 }
 
 fn hex_bytes(text: &str) -> Vec<u8> {

@@ -9,8 +9,8 @@ use crate::suite::mask::mask;
 /// Name of the member that lists the hashes of the others.
 const HASHES: &str = "hashes.sha256";
 
-/// Names of the signed manifest and its signature: they fit no archive that was changed.
-const SIGNED: [&str; 2] = ["manifest.json", "manifest.sig"];
+/// Names of the signed manifest, its signature and its time stamp: they fit no archive that was changed.
+const SIGNED: [&str; 3] = ["manifest.json", "manifest.sig", "manifest.tsr"];
 
 /// Returns a tar archive in which no member has one of the `masked` values, with the hashes of what is left. Texts have
 /// `***` instead; other files as many asterisks as the value has bytes, so that their lengths stay right. The

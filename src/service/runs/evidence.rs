@@ -2,15 +2,20 @@
 
 mod capture;
 pub(crate) mod manifest;
+pub(crate) mod stamp;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::signature::Ed25519KeyPair;
 use ringer_base::config::Capture;
 use ringer_base::error::{Error, Result};
+use ringer_base::post::Posting;
 use ringer_model::result::{ResultDoc, find_note};
 use ringer_model::run::RunDoc;
 use ringer_model::secret::mask;
@@ -20,9 +25,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tracing::warn;
 
 pub(crate) use self::capture::{Message, messages};
-use self::manifest::{Chain, Link, MANIFEST, Manifest, Packed, SIGNATURE, fingerprint};
+use self::manifest::{Chain, Link, MANIFEST, Manifest, Packed, SIGNATURE, STAMP, fingerprint};
 use super::Runs;
 use crate::Caller;
 use crate::conversation::artifacts::{CAPTURED, SIP_LOG, evidence, is_hidden};
@@ -35,6 +41,8 @@ use crate::spending::note_usage;
 const HASHES: &str = "hashes.sha256";
 /// Bytes of a file that are hashed at once.
 const PIECE: usize = 64 * 1024;
+/// Time limit for the answer of an authority that stamps.
+const STAMPED_WITHIN: Duration = Duration::from_secs(10);
 
 /// One member of the archive.
 enum Member {
@@ -52,16 +60,64 @@ impl Runs {
     /// Returns a tar archive (POSIX ustar) of a finished conversation. It holds recordings, timeline, transcript and
     /// record, the signalling as log and as capture (with captured media), and the log of requests of a written
     /// conversation. It also holds the settings without secrets, the seed, and the SHA-256 of each file. The file is at
-    /// its beginning and has no name. A manifest of all files is signed by the key of this installation.
+    /// its beginning and has no name. A manifest of all files is signed by the key of this installation, and stamped
+    /// with the time where an authority is set that answers.
     ///
     /// # Errors
     /// [`Error::NotAvailable`] before the conversation is finished, or while what is private is still in it.
     pub async fn evidence(&self, caller: &Caller, result_id: i64) -> Result<File> {
-        Ok(self.archive(caller, result_id).await?.0)
+        let (mut archive, ended_ms, manifest) = self.archive(caller, result_id).await?;
+        let stamp = self.stamp_of(result_id, &manifest).await?;
+        let finished = tokio::task::spawn_blocking(move || {
+            if let Some(stamp) = stamp {
+                append(&mut archive, STAMP, stamp.len() as u64, ended_ms, &stamp[..])?;
+            }
+            let mut file = archive.into_inner()?;
+            file.seek(SeekFrom::Start(0))?;
+            Ok::<_, io::Error>(file)
+        });
+        finished.await.map_err(Error::internal)?.map_err(Error::internal)
     }
 
-    /// Returns the archive, and the SHA-256 of its manifest.
-    async fn archive(&self, caller: &Caller, result_id: i64) -> Result<(File, String)> {
+    /// Returns the stamp over a manifest: the stored one, else a new one. An authority that does not answer is asked
+    /// again when the evidence is asked for again.
+    async fn stamp_of(&self, result_id: i64, manifest: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Some(url) = &self.settings.timestamp_url else { return Ok(None) };
+        let sha256 = Sha256::digest(manifest);
+        let name = hex::encode(sha256);
+        let stored = match self.store.evidence_stamp(result_id, &name).await? {
+            Some(stored) => stored,
+            None => match self.ask_for_stamp(url, &sha256).await {
+                Ok(answer) => {
+                    let stamp = BASE64.encode(answer);
+                    self.store.keep_evidence_stamp(result_id, &name, &stamp, self.clock.now_ms()).await?
+                }
+                Err(why) => {
+                    warn!(result = result_id, "evidence has no time stamp: {why}");
+                    return Ok(None);
+                }
+            },
+        };
+        BASE64.decode(stored).map(Some).map_err(Error::internal)
+    }
+
+    /// Asks the authority for a stamp over a hash, and answers what it sent once that is checked.
+    async fn ask_for_stamp(&self, url: &str, sha256: &[u8]) -> std::result::Result<Vec<u8>, String> {
+        let (query, nonce) = stamp::query(sha256).map_err(|error| error.to_string())?;
+        let headers = [("Content-Type", stamp::QUERY_TYPE.to_owned())];
+        let (patience, answer_bytes) = (STAMPED_WITHIN, stamp::ANSWER_BYTES);
+        let body = String::new();
+        let posting = Posting { method: "POST", url, headers: &headers, body, patience, answer_bytes };
+        let posted = self.authority.exchange_bytes(posting, query).await.map_err(|failed| failed.why)?;
+        if posted.status != 200 {
+            return Err(format!("the authority answers with the status {}", posted.status));
+        }
+        stamp::read_answer(&posted.body, sha256, &nonce)?;
+        Ok(posted.body)
+    }
+
+    /// Returns the archive without its end, the time of its files, and its manifest.
+    async fn archive(&self, caller: &Caller, result_id: i64) -> Result<(tar::Builder<File>, i64, Vec<u8>)> {
         let pair = self.store.signing_key(self.clock.now_ms()).await?;
         let mut db = self.store.org(&caller.organization).read().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;
@@ -113,7 +169,8 @@ impl Runs {
         let packed = tokio::task::spawn_blocking(move || pack(&data, members, ended_ms, (manifest, &pair)))
             .await
             .map_err(Error::internal)?;
-        packed.map_err(Error::internal)
+        let (archive, manifest) = packed.map_err(Error::internal)?;
+        Ok((archive, ended_ms, manifest))
     }
 }
 
@@ -159,8 +216,8 @@ impl Runs {
         drop(db);
         let mut links = Vec::with_capacity(results.len());
         for result_id in results {
-            let (_, manifest_sha256) = self.archive(caller, result_id).await?;
-            links.push(Link { result_id, manifest_sha256 });
+            let (_, _, manifest) = self.archive(caller, result_id).await?;
+            links.push(Link { result_id, manifest_sha256: hex::encode(Sha256::digest(manifest)) });
         }
         let pair = self.store.signing_key(self.clock.now_ms()).await?;
         Ok(Chain::new(run_id, links, &pair))
@@ -242,13 +299,13 @@ fn nameless(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes the archive to a nameless file in `folder`; returns it with the SHA-256 of its manifest.
+/// Writes the archive to a nameless file in `folder`; returns it without its end, and its manifest.
 fn pack(
     folder: &Path,
     members: Vec<(String, Member)>,
     at_ms: i64,
     (mut manifest, pair): (Manifest, &Ed25519KeyPair),
-) -> io::Result<(File, String)> {
+) -> io::Result<(tar::Builder<File>, Vec<u8>)> {
     let mut archive = tar::Builder::new(nameless(folder)?);
     let mut hashes = String::new();
     for (name, member) in members {
@@ -275,9 +332,7 @@ fn pack(
     let (text, signature) = manifest.sign(pair)?;
     append(&mut archive, MANIFEST, text.len() as u64, at_ms, &text[..])?;
     append(&mut archive, SIGNATURE, signature.len() as u64, at_ms, &signature[..])?;
-    let mut file = archive.into_inner()?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok((file, hex::encode(Sha256::digest(&text))))
+    Ok((archive, text))
 }
 
 fn append(archive: &mut tar::Builder<File>, name: &str, size: u64, at_ms: i64, from: impl io::Read) -> io::Result<()> {

@@ -5,15 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use ringer_model::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::stamp::{Authorities, Stamp};
+
 /// Name of the manifest in an archive.
 pub(super) const MANIFEST: &str = "manifest.json";
 /// Name of its signature.
 pub(super) const SIGNATURE: &str = "manifest.sig";
+/// Name of the stamp of an authority over the manifest (RFC 3161), as `openssl ts` reads it.
+pub(super) const STAMP: &str = "manifest.tsr";
 /// Form of manifests that this release writes and reads.
 const FORM: &str = "ringer-evidence/1";
 /// Form of chains of manifests.
@@ -174,20 +179,33 @@ pub struct Verified {
     pub manifest_sha256: Option<String>,
     /// Manifests of a chain.
     pub links: Vec<Link>,
+    /// Time stamp over the manifest; `None`: there is none, or none that fits.
+    pub stamped: Option<Stamped>,
 }
 
-/// Checks an archive, or a chain of manifests, against public keys that the reader knows from elsewhere.
+/// Time at which a manifest was there, as an authority says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamped {
+    /// Time of the stamp.
+    pub at: Timestamp,
+    /// Name of the authority, as the stamp's own certificate has it.
+    pub authority: String,
+    /// True if that certificate is certified by an authority that the reader knows.
+    pub is_known: bool,
+}
+
+/// Checks an archive, or a chain of manifests, against public keys and authorities that the reader knows from elsewhere.
 ///
 /// # Errors
 /// The file cannot be read as either.
-pub fn verify(file: impl Read, known: &[Vec<u8>]) -> io::Result<Verified> {
+pub fn verify(file: impl Read, known: &[Vec<u8>], authorities: Option<&Authorities>) -> io::Result<Verified> {
     let mut file = io::BufReader::new(file);
     let start = io::BufRead::fill_buf(&mut file)?;
     if start.first() == Some(&b'{') {
         let chain = serde_json::from_reader(file.take(MOST_BYTES))?;
         return Ok(verify_chain(&chain, known));
     }
-    verify_archive(file, known)
+    verify_archive(file, known, authorities)
 }
 
 fn verify_chain(chain: &Chain, known: &[Vec<u8>]) -> Verified {
@@ -204,9 +222,9 @@ fn verify_chain(chain: &Chain, known: &[Vec<u8>]) -> Verified {
     found
 }
 
-fn verify_archive(file: impl Read, known: &[Vec<u8>]) -> io::Result<Verified> {
+fn verify_archive(file: impl Read, known: &[Vec<u8>], authorities: Option<&Authorities>) -> io::Result<Verified> {
     let mut hashes = BTreeMap::new();
-    let (mut manifest, mut signature) = (None, None);
+    let (mut manifest, mut signature, mut stamp) = (None, None, None);
     let mut twice = BTreeSet::new();
     for entry in tar::Archive::new(file).entries()? {
         let mut entry = entry?;
@@ -214,6 +232,7 @@ fn verify_archive(file: impl Read, known: &[Vec<u8>]) -> io::Result<Verified> {
         let kept = match &*name {
             MANIFEST => Some(&mut manifest),
             SIGNATURE => Some(&mut signature),
+            STAMP => Some(&mut stamp),
             _ => None,
         };
         if let Some(kept) = kept {
@@ -240,6 +259,11 @@ fn verify_archive(file: impl Read, known: &[Vec<u8>]) -> io::Result<Verified> {
         return Ok(found);
     };
     found.manifest_sha256 = Some(hex::encode(Sha256::digest(&text)));
+    if let Some(stamp) = stamp {
+        check_stamp(&mut found, &stamp, &text, authorities);
+    } else if authorities.is_some() {
+        found.broken.push("the manifest has no time stamp".to_owned());
+    }
     match serde_json::from_slice::<Signature>(&signature) {
         Ok(signature) => check_signature(&mut found, &signature, &text, known),
         Err(error) => found.broken.push(format!("{SIGNATURE} cannot be read: {error}")),
@@ -249,6 +273,24 @@ fn verify_archive(file: impl Read, known: &[Vec<u8>]) -> io::Result<Verified> {
         Err(error) => found.broken.push(format!("{MANIFEST} cannot be read: {error}")),
     }
     Ok(found)
+}
+
+/// Checks the stamp over a manifest, and its authority where the reader knows some.
+fn check_stamp(found: &mut Verified, stamp: &[u8], manifest: &[u8], authorities: Option<&Authorities>) {
+    let stamp = match Stamp::read(stamp) {
+        Ok(stamp) if stamp.sha256 == Sha256::digest(manifest)[..] => stamp,
+        Ok(_) => return found.broken.push("the time stamp is over another manifest".to_owned()),
+        Err(why) => return found.broken.push(format!("{STAMP}: {why}")),
+    };
+    let at = Timestamp(stamp.at_ms);
+    let is_known = match authorities.map(|authorities| stamp.check_authority(authorities)) {
+        Some(Err(why)) => return found.broken.push(format!("{STAMP}: {why}")),
+        checked => checked.is_some(),
+    };
+    if is_known {
+        found.holds.push(format!("the manifest was there at {at}, by the time stamp of {}", stamp.authority));
+    }
+    found.stamped = Some(Stamped { at, authority: stamp.authority, is_known });
 }
 
 fn check_files(found: &mut Verified, manifest: &Manifest, hashes: &BTreeMap<String, Packed>) {
@@ -330,14 +372,14 @@ mod tests {
         let pair = pair(1);
         let public = [pair.public_key().as_ref().to_vec()];
         let whole = archive(&[("seed.txt", b"7\n"), ("sip.log", b"INVITE sip:a@b SIP/2.0")], &pair);
-        let good = verify(&whole[..], &public).expect("it is read");
+        let good = verify(&whole[..], &public, None).expect("it is read");
         assert!(good.broken.is_empty() && good.is_known, "{good:?}");
         // Each byte of a file, of the manifest and of the signature counts.
         let mut found = 0;
         for at in (0..whole.len()).filter(|at| (at / 512) % 2 == 1) {
             let mut changed = whole.clone();
             changed[at] ^= 1;
-            match verify(&changed[..], &public) {
+            match verify(&changed[..], &public, None) {
                 Ok(one) if one.broken.is_empty() => assert_eq!(whole[at], 0, "byte {at} is not padding"),
                 _ => found += 1,
             }
@@ -349,10 +391,10 @@ mod tests {
     fn a_key_in_the_archive_proves_nothing() {
         let (ours, theirs) = (pair(1), pair(2));
         let forged = archive(&[("seed.txt", b"8\n")], &theirs);
-        let unknown = verify(&forged[..], &[]).expect("it is read");
+        let unknown = verify(&forged[..], &[], None).expect("it is read");
         assert!(!unknown.is_known && unknown.broken.is_empty());
         assert_eq!(unknown.key, Some(fingerprint(theirs.public_key().as_ref())));
-        let known = verify(&forged[..], &[ours.public_key().as_ref().to_vec()]).expect("it is read");
+        let known = verify(&forged[..], &[ours.public_key().as_ref().to_vec()], None).expect("it is read");
         assert!(known.broken[0].contains("and not by"), "{known:?}");
     }
 
@@ -373,9 +415,9 @@ mod tests {
             (MANIFEST, &text),
             (SIGNATURE, &signature),
         ];
-        let found = verify(&tar_of(&files)[..], &[]).expect("it is read");
+        let found = verify(&tar_of(&files)[..], &[], None).expect("it is read");
         assert_eq!(found.broken, ["seed.txt is in the archive twice", "gone.txt is missing", "more.txt was added"]);
-        let bare = verify(&tar_of(&files[..1])[..], &[]).expect("it is read");
+        let bare = verify(&tar_of(&files[..1])[..], &[], None).expect("it is read");
         assert!(bare.broken[0].contains("no signed manifest"), "{bare:?}");
     }
 
@@ -386,7 +428,7 @@ mod tests {
         let chain = Chain::new(2, vec![link(3, "aa"), link(4, "bb")], &pair);
         let check = |chain: &Chain| {
             let text = serde_json::to_vec(chain).expect("it is JSON");
-            verify(&text[..], &[pair.public_key().as_ref().to_vec()]).expect("it is read")
+            verify(&text[..], &[pair.public_key().as_ref().to_vec()], None).expect("it is read")
         };
         assert!(check(&chain).broken.is_empty());
         let mut turned = chain.clone();
