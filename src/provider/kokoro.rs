@@ -27,7 +27,7 @@ use super::pace::{self, SLOW};
 use super::spoken_form::spoken_form;
 use super::timbre::Timbre;
 use super::voice::TEXT_BYTES_MAX;
-use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted};
+use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, file_sha256};
 
 /// Beginning of the ids of these voices.
 pub const PREFIX: &str = "kokoro:";
@@ -63,9 +63,10 @@ type Own = Result<(f32, f64), Failure>;
 /// The network with what it has made.
 struct Maker {
     folder: PathBuf,
-    /// Name of the folder, and bytes of the network: speech of another one is not used.
+    /// Name of the folder, bytes of the network and its SHA-256: speech of another one is not used.
     name: String,
     bytes: u64,
+    sha256: String,
     loaded: OnceLock<Result<Kokoro, Failure>>,
     /// Words a minute at speed 1, and the gain to the speech level, by voice.
     own: Mutex<HashMap<String, Arc<OnceLock<Own>>>>,
@@ -93,6 +94,8 @@ impl KokoroSpeech {
         phonemes::are_installed().map_err(|why| missing(why.0))?;
         let network = std::fs::metadata(folder.join(NETWORK));
         let bytes = network.map_err(|cause| missing(format!("{}: {cause}", folder.join(NETWORK).display())))?.len();
+        let network = folder.join(NETWORK);
+        let sha256 = file_sha256(&network).map_err(|cause| missing(format!("{}: {cause}", network.display())))?;
         let known = voices(folder);
         if known.is_empty() {
             let there = folder.display();
@@ -103,6 +106,7 @@ impl KokoroSpeech {
             folder: folder.to_owned(),
             name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             bytes,
+            sha256,
             loaded: OnceLock::new(),
             own: Mutex::default(),
             cache: SpeechCache::new(CACHE_BYTES_MAX),
@@ -372,7 +376,10 @@ impl Synthesizer for KokoroSpeech {
 
     fn model(&self, voice: &Voice) -> Option<ModelName> {
         match self.has(voice) {
-            true => Some(ModelName::new("kokoro", &self.maker.name)),
+            true => {
+                let sha256 = Some(self.maker.sha256.clone());
+                Some(ModelName { sha256, ..ModelName::new("kokoro", &self.maker.name) })
+            }
             false => self.behind.model(voice),
         }
     }

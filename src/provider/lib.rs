@@ -46,6 +46,7 @@ use std::sync::Arc;
 use self::taken_over::TakenOver;
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::Sample;
+use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
 /// A boxed future, the return type of the provider traits (they are used as trait objects).
@@ -107,6 +108,13 @@ impl ModelName {
     pub fn new(kind: &str, model: &str) -> ModelName {
         ModelName { kind: kind.to_owned(), model: (!model.is_empty()).then(|| model.to_owned()), sha256: None }
     }
+}
+
+/// Returns the SHA-256 of a file in hexadecimal digits.
+fn file_sha256(path: &std::path::Path) -> std::io::Result<String> {
+    let mut digest = Sha256::new();
+    std::io::copy(&mut std::fs::File::open(path)?, &mut digest)?;
+    Ok(hex::encode(digest.finalize()))
 }
 
 /// A chosen voice: all that a synthesizer needs, and a cache key.

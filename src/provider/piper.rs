@@ -29,7 +29,7 @@ use super::speech::EmbeddedSpeech;
 use super::spoken_form::spoken_form;
 use super::timbre::Timbre;
 use super::voice::TEXT_BYTES_MAX;
-use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, whole_speech};
+use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, file_sha256, whole_speech};
 
 /// Beginning of the ids of these voices.
 pub const PREFIX: &str = "piper:";
@@ -55,6 +55,8 @@ type LoadedOnce = Arc<OnceLock<Result<Arc<Loaded>, Failure>>>;
 
 struct Loaded {
     voice: PiperVoice,
+    /// SHA-256 of its file; `None`: that could not be read again.
+    sha256: Option<String>,
     /// Words a minute at length 1, and the gain to the speech level: of the speakers that were asked for.
     own: Mutex<HashMap<i32, (f32, f64)>>,
 }
@@ -71,9 +73,15 @@ impl Voices {
         };
         let load = || {
             let voice = PiperVoice::load(path).map_err(|why| failure(format!("the voice cannot speak: {why}")))?;
-            Ok(Arc::new(Loaded { voice, own: Mutex::default() }))
+            Ok(Arc::new(Loaded { voice, sha256: file_sha256(path).ok(), own: Mutex::default() }))
         };
         place.get_or_init(load).clone()
+    }
+
+    /// Returns the SHA-256 of a voice that is loaded.
+    fn sha256(&self, path: &Path) -> Option<String> {
+        let place = self.0.lock().get(path)?.clone();
+        place.get()?.as_ref().ok()?.sha256.clone()
     }
 }
 
@@ -349,7 +357,10 @@ impl Synthesizer for PiperSpeech {
 
     fn model(&self, voice: &Voice) -> Option<ModelName> {
         match voice.id.strip_prefix(PREFIX) {
-            Some(name) => Some(ModelName::new("piper", name.split('#').next().unwrap_or_default())),
+            Some(name) => {
+                let sha256 = self.find(&voice.id).ok().and_then(|known| self.voices.sha256(&known.path));
+                Some(ModelName { sha256, ..ModelName::new("piper", name.split('#').next().unwrap_or_default()) })
+            }
             None => self.embedded.model(voice),
         }
     }

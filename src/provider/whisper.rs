@@ -13,12 +13,11 @@ use std::path::Path;
 
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_speech::whisper::{Bias, Reliability, WEIGHTS, Whisper, reliability};
-use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
 use self::pool::{Open, Pool};
 use self::stretch::{Feed, Stretch};
-use super::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
+use super::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status, file_sha256};
 
 /// Messages of a stretch that nobody has taken yet; further running texts are skipped, the final text always has its
 /// place.
@@ -87,10 +86,7 @@ impl WhisperRecognizer {
 /// Returns the SHA-256 of the weights in a model's folder.
 fn hash(folder: &Path) -> std::io::Result<String> {
     let weights = WEIGHTS.iter().map(|name| folder.join(name)).find(|path| path.is_file());
-    let mut file = std::fs::File::open(weights.unwrap_or_else(|| folder.join(WEIGHTS[0])))?;
-    let mut digest = Sha256::new();
-    std::io::copy(&mut file, &mut digest)?;
-    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    file_sha256(&weights.unwrap_or_else(|| folder.join(WEIGHTS[0])))
 }
 
 /// Share of wrong words from which on it is told of a language, in percent.
