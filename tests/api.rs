@@ -34,7 +34,7 @@ mod levers;
 mod limits;
 mod line_tests;
 mod metrics;
-mod model_server;
+pub(crate) mod model_server;
 mod models;
 mod monitors;
 mod no_http;

@@ -5,6 +5,7 @@ mod alone;
 pub(crate) mod browser;
 mod glance;
 mod gone;
+mod judges;
 mod kept;
 mod offered;
 mod stranger;

@@ -27,7 +27,7 @@ export async function reviewPage(page) {
   if (!run) {
     const { simulation_runs: runs } = await get("/v1/simulation-runs?status=COMPLETED&limit=50");
     return page.show(el("h1", {}, "Review"), runs.length ? table("Runs that can be reviewed", ["Run", "Agent", "Scenario", "Calls", "Results"], runs.map((/** @type {any} */ one) => [
-      el("a", { href: "/review?run=" + one.id }, String(one.id)), words(one.agent_name ?? one.agent_id, 60), words(one.simulation_name ?? one.simulation_id, 60), one.total_tests, tally(countsOf(one))])) : el("p", { class: "empty" }, "No run is over yet."));
+      el("a", { href: "/review?run=" + one.id }, String(one.id)), words(one.agent_name ?? one.agent_id, 60), words(one.simulation_name ?? one.simulation_id, 60), one.total_tests, tally(countsOf(one))])) : el("p", { class: "empty" }, "No run is over yet."), el("p", {}, el("a", { href: "/judges" }, "Report cards of judges"), " hold what people said against what the judge said."));
   }
   const whole = await get("/v1/retrieve-simulation-results/" + run);
   const results = whole.simulation_results.filter((/** @type {any} */ one) => (one.evaluations || []).length);

@@ -1,6 +1,7 @@
 import { el, words, ms, asMs, isPressed, once, Rows, span, table, when, section, facts } from "./dom.js";
 import { ask, follow, get, post, save } from "./api.js";
 import { sure } from "./forms.js";
+import { correctedLine } from "./judges.js";
 import { chip, codeWords, countsIn, groupOf, ownerWords, runWord, tally, waitWords, wordOf } from "./told.js";
 
 /** Least time between two drawings of a run that goes on, in milliseconds. */
@@ -66,8 +67,16 @@ export async function runPage(id, page) {
     if (event === "run" && !drawing) drawing = window.setTimeout(draw, results.size && parts.head.childElementCount ? DRAW_MS : 0);
   };
   const over = follow("/v1/simulation-run/" + id + "/events", take, stop.signal, (connected) => page.connected(connected));
-  over.then(() => { if (!stop.signal.aborted) draw(); }, (error) => { if (run) page.refused(error); else page.failed(error); });
+  const rate = async () => {
+    if (results.size > MOST_CORRECTED) return;
+    const line = correctedLine((await get("/v1/retrieve-simulation-results/" + id)).simulation_run.corrected);
+    if (line && !page.isGone()) parts.counts.after(line);
+  };
+  over.then(() => { if (!stop.signal.aborted) { draw(); rate().catch(page.refused); } }, (error) => { if (run) page.refused(error); else page.failed(error); });
 }
+
+/** Most results of a run that are read again for the corrected rate. */
+const MOST_CORRECTED = 1000;
 
 /**
  * N and P move the focus to the next and the previous call.

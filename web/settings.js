@@ -30,7 +30,7 @@ export async function settingsPage(page) {
 function engine(health, models) {
   const rows = Object.entries(health.deps).map(([name, part]) => {
     const isThere = part.status === "ok";
-    return [(PARTS[name] || [name])[0], chip(isThere ? "yes" : part.status === "down" ? "failed" : "not set"), words(part.detail || "", 160), isThere ? "" : el("code", {}, (PARTS[name] || ["", ""])[1])];
+    return [(PARTS[name] || [name])[0], chip(isThere ? "yes" : part.status === "down" ? "failed" : "not set"), el("span", {}, words(part.detail || "", 160), name === "language_model" ? el("span", {}, " ", el("a", { href: "/judges" }, "report cards")) : ""), isThere ? "" : el("code", {}, (PARTS[name] || ["", ""])[1])];
   });
   const ear = models.find((one) => one.kind === "audio");
   const trunks = health.trunks || [];

@@ -67,9 +67,9 @@ export function groupOf(result) {
  */
 export function chip(word, more = "") {
   const text = String(word ?? "").replace(/_/g, " ").toLowerCase();
-  const good = ["passed", "pass", "yes", "true", "up", "on"].includes(text);
+  const good = ["passed", "pass", "yes", "true", "up", "on", "proven"].includes(text);
   const bad = ["failed", "unreachable", "fail", "false", "no", "down", "lost", "incompleted"].includes(text);
-  const odd = ["warning", "not judged", "draining"].includes(text);
+  const odd = ["warning", "not judged", "draining", "unproven", "no card"].includes(text);
   return el("span", { class: "chip " + (good ? "good" : bad ? "bad" : odd ? "odd" : "plain") }, more + (text || "\u2013"));
 }
 

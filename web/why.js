@@ -85,6 +85,17 @@ function engine(result) {
       ["Echo", quality.echo && quality.echo.delay_ms + " ms, " + quality.echo.erl_db + " dB below"]));
 }
 
+/**
+ * Who judged, and how far that judge can be trusted.
+ * @param {any} judge
+ */
+function judgeLine(judge) {
+  const votes = judge.votes || [];
+  return el("p", { class: "judge" }, "Judged by ", words(judge.model, 120), ", prompt ", judge.prompt_version, ": ", chip(judge.status), judge.reason ? el("span", {}, " ", words(judge.reason, 300)) : "",
+    judge.card_id ? el("span", {}, " ", el("a", { href: "/judges/" + judge.card_id }, "Its report card")) : "",
+    votes.length ? el("span", {}, " Votes: ", words(votes.map((/** @type {any} */ one) => one.name + " " + one.answer.replace(/_/g, " ")).join(", "), 300)) : "");
+}
+
 /** @param {any} evaluation */
 function judged(evaluation) {
   const rows = PARTS.map(([name, member, part]) => {
@@ -95,7 +106,7 @@ function judged(evaluation) {
   const parts = [el("h3", {}, "Evaluation"),
     evaluation.not_evaluated_reason ? el("p", {}, words(evaluation.not_evaluated_reason)) : null,
     evaluation.call_summary ? el("p", {}, words(evaluation.call_summary)) : null,
-    table("Evaluation", ["Part", "Judged", "A person", "Reasons"], rows)];
+    table("Evaluation", ["Part", "Judged", "A person", "Reasons"], rows), evaluation.judge ? judgeLine(evaluation.judge) : null];
   if (evaluation.custom_metrics && evaluation.custom_metrics.length) {
     parts.push(el("h3", {}, "Custom metrics"), table("Custom metrics", ["Metric", "Judged", "A person", "Reasons"],
       evaluation.custom_metrics.map((/** @type {any} */ metric) => [words(metric.name),

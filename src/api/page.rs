@@ -25,7 +25,7 @@ use crate::validators::EntityTag;
 use crate::{Server, audio, packed, response, run_live};
 
 /// Paths at which the page shows something; the page itself reads the path.
-const VIEWS: [&str; 18] = [
+const VIEWS: [&str; 20] = [
     "/",
     "/runs/{id}",
     "/results/{id}",
@@ -42,6 +42,8 @@ const VIEWS: [&str; 18] = [
     "/compare",
     "/compare/calls",
     "/review",
+    "/judges",
+    "/judges/{card_id}",
     "/watch",
     "/settings",
 ];

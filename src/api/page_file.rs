@@ -38,7 +38,7 @@ macro_rules! scripts {
 }
 
 /// Modules of the page. Those that a call needs stand first, each behind those that it imports.
-const SCRIPTS: [Asset; 42] = scripts![
+const SCRIPTS: [Asset; 43] = scripts![
     "dom.js",
     "told.js",
     "lanes.js",
@@ -55,6 +55,7 @@ const SCRIPTS: [Asset; 42] = scripts![
     "api.js",
     "live.js",
     "review.js",
+    "judges.js",
     "runs.js",
     "run.js",
     "start.js",

@@ -22,8 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 type Answer = dyn Fn(&str, &str) -> Option<String> + Send + Sync;
 
-pub(super) struct ModelServer {
-    url: String,
+pub(crate) struct ModelServer {
+    /// Address of the API, with `/v1`.
+    pub(crate) url: String,
     asked: Arc<watch::Sender<Vec<(String, Value)>>>,
     _tasks: Tasks,
 }
@@ -31,7 +32,7 @@ pub(super) struct ModelServer {
 impl ModelServer {
     /// Answers by what it is told first and last, `None` with status 404. `tokens`: those of each request and answer,
     /// told where a request asks for them.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         answer: impl Fn(&str, &str) -> Option<String> + Send + Sync + 'static,
         tokens: Option<(u64, u64)>,
     ) -> ModelServer {
