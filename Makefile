@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients client-tools client-python client-typescript fuzz train fmt packages peers npm build matrix postgresql turn rooms referees evaluations requests stranger dist packaging chart debian
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients client-tools client-python client-typescript fuzz train fmt packages peers npm build matrix postgresql turn rooms referees accuracy evaluations requests stranger dist packaging chart debian
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -78,7 +78,7 @@ COMPUTING := api:: store:: sim:: tidy:: dialects:: ci:: databases::every_test
 INTEGRATION := $(CARGO) test --locked --no-fail-fast --test integration --
 WAITING_THREADS := 6
 # Models in the home folder of whoever tests or measures change nothing; the demonstration of the tests has one recognizer.
-test full selftest bench load speed hashes referees: export XDG_DATA_HOME := /nonexistent
+test full selftest bench load speed hashes referees accuracy: export XDG_DATA_HOME := /nonexistent
 DEMO_MODELS := $(abspath $(TARGET))/tmp/demo-models
 
 test: peers speech-models debian client-tools ## everything that is checked: format, lints, unit and integration tests; PART="NAME ..." runs some of its parts
@@ -117,6 +117,7 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part stranger 600 $(MAKE) --no-print-directory stranger; \
 	part rooms 900 $(MAKE) --no-print-directory rooms; \
 	part referees 900 $(MAKE) --no-print-directory referees; \
+	part accuracy 900 $(MAKE) --no-print-directory accuracy; \
 	part links 300 $(CARGO) doc --locked --workspace --no-deps --document-private-items; \
 	part turn 120 $(MAKE) --no-print-directory turn; \
 	part clients 120 $(MAKE) --no-print-directory clients; \
@@ -233,17 +234,28 @@ rooms: ## calls in rooms of the protocol's own server, and to workers of an agen
 	    $(CARGO) test --locked --test integration rooms::foreign:: -- --nocapture --test-threads 1
 
 # Tools of others judge recordings of the demonstration, of simulated calls and of calls in real time, and stand beside our figures.
+# The Python of the referees, with what they need, and the models that the calls hear with.
+define referee_tools
+[ -x "$(PROGRAM)" ] || $(CARGO) build --locked --bin ringer; \
+mkdir -p "$(TARGET)/referees" "$(DEMO_MODELS)"; \
+ln -sfn "$${RINGER_MODELS_CACHE:-$$HOME/.cache/ringer-test-models}/tiny.en" "$(DEMO_MODELS)/tiny.en"; \
+cmp -s tests/referees/requirements.txt "$(TARGET)/referees/installed.txt" || { \
+    python3 -m venv --clear "$(TARGET)/referees/venv"; \
+    "$(TARGET)/referees/venv/bin/pip" install --quiet --disable-pip-version-check -r tests/referees/requirements.txt; \
+    cp tests/referees/requirements.txt "$(TARGET)/referees/installed.txt"; \
+}
+endef
+REFEREE := RINGER_SPEECH_MODELS="$(DEMO_MODELS)" "$(TARGET)/referees/venv/bin/python"
+
 referees: packages speech-models ## recordings judged by tools of others: turns, latencies, overlaps, levels, lines; PROGRAM names another program
-	@[ -x "$(PROGRAM)" ] || $(CARGO) build --locked --bin ringer
-	@mkdir -p "$(TARGET)/referees" "$(DEMO_MODELS)"; \
-	ln -sfn "$${RINGER_MODELS_CACHE:-$$HOME/.cache/ringer-test-models}/tiny.en" "$(DEMO_MODELS)/tiny.en"; \
-	cmp -s tests/referees/requirements.txt "$(TARGET)/referees/installed.txt" || { \
-	    python3 -m venv --clear "$(TARGET)/referees/venv"; \
-	    "$(TARGET)/referees/venv/bin/pip" install --quiet --disable-pip-version-check -r tests/referees/requirements.txt; \
-	    cp tests/referees/requirements.txt "$(TARGET)/referees/installed.txt"; \
-	}
-	RINGER_SPEECH_MODELS="$(DEMO_MODELS)" "$(TARGET)/referees/venv/bin/python" tests/referees/run.py "$(PROGRAM)" \
-	    --out "$(TARGET)/referees/calls"
+	@$(referee_tools)
+	$(REFEREE) tests/referees/run.py "$(PROGRAM)" --out "$(TARGET)/referees/calls"
+
+# The observer of the wire opens a socket of packets, so this needs root.
+accuracy: packages speech-models ## the stated errors of what is reported (ringer accuracy), measured again against outside clocks; TABLE=NAME writes them
+	@$(referee_tools)
+	$(REFEREE) tests/referees/accuracy.py "$(PROGRAM)" src/judge/accuracy.json --out "$(TARGET)/referees/accuracy" \
+	    $(if $(TABLE),--write "$(TABLE)")
 
 selftest: packages build ## twelve planted faults in 25 virtual and 3 real calls each, and how many of them the checks find
 	"$(RINGER)" selftest --seeds 25

@@ -24,6 +24,7 @@ use crate::transport::webrtc::PeerTerms;
 use crate::transport::websocket::Dialect;
 use crate::{api, service};
 
+pub mod accuracy;
 pub mod agent;
 mod bus;
 pub mod call;
@@ -114,6 +115,8 @@ pub enum Command {
     Storage(storage::Args),
     /// List the engines of a database, and drain one.
     Engines(engines::Args),
+    /// Print the stated errors of what is reported.
+    Accuracy(accuracy::Args),
     /// Check whether evidence is what an installation has signed.
     Verify(verify::Args),
     /// Check the settings file.
@@ -149,6 +152,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Keys(args) => keys::run(args).await,
         Command::Storage(args) => storage::run(args).await,
         Command::Engines(args) => engines::run(args).await,
+        Command::Accuracy(args) => accuracy::run(args).await,
         Command::Verify(args) => verify::run(args).await,
         Command::Config(args) => config::run(args).await,
         Command::Openapi(args) => openapi::run(args).await,

@@ -24,7 +24,6 @@ export function rateWords(rate) {
  * @param {any} corrected
  */
 export function correctedLine(corrected) {
-  if (!corrected) return null;
   const told = (/** @type {any} */ one) => one ? percent(one.share) + " (" + percent(one.low) + " to " + percent(one.high) + ")" : "not defined";
   return el("div", { class: "corrected" }, facts(["Goals reached, as judged", rateWords(corrected.counted)], ["Corrected by the judge's card (PPI)", told(corrected.ppi)], ["By its error rates (Rogan and Gladen)", told(corrected.rogan_gladen)]),
     el("p", { class: "note" }, el("a", { href: "/judges/" + corrected.card_id }, "Report card of the judge"), " with " + corrected.labelled + " labelled conversations. It changes no verdict. ", words(corrected.says.join(" "), 400)));

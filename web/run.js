@@ -1,7 +1,6 @@
 import { el, words, ms, asMs, isPressed, once, Rows, span, table, when, section, facts } from "./dom.js";
 import { ask, follow, get, post, save } from "./api.js";
 import { sure } from "./forms.js";
-import { correctedLine } from "./judges.js";
 import { chip, codeWords, countsIn, groupOf, ownerWords, runWord, tally, waitWords, wordOf } from "./told.js";
 
 /** Least time between two drawings of a run that goes on, in milliseconds. */
@@ -69,8 +68,10 @@ export async function runPage(id, page) {
   const over = follow("/v1/simulation-run/" + id + "/events", take, stop.signal, (connected) => page.connected(connected));
   const rate = async () => {
     if (results.size > MOST_CORRECTED) return;
-    const line = correctedLine((await get("/v1/retrieve-simulation-results/" + id)).simulation_run.corrected);
-    if (line && !page.isGone()) parts.counts.after(line);
+    const { corrected } = (await get("/v1/retrieve-simulation-results/" + id)).simulation_run;
+    if (!corrected) return;
+    const { correctedLine } = await import("./judges.js");
+    if (!page.isGone()) parts.counts.after(correctedLine(corrected));
   };
   over.then(() => { if (!stop.signal.aborted) { draw(); rate().catch(page.refused); } }, (error) => { if (run) page.refused(error); else page.failed(error); });
 }

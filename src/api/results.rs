@@ -7,8 +7,8 @@ use ringer_model::format::{AudioFormat, Channel, ScriptFormat, StepFormat};
 use ringer_model::result::{ResultRecord, UpdateResultSpec};
 use ringer_model::schema::one_of;
 use ringer_service::{
-    ConversationsEnded, EvidenceKeyOut, EvidenceKeys, HungUp, Packing, ReEvaluation, ResultDeleted, ResultUpdated,
-    Timeline, Track, Zoom,
+    AccuracyTable, ConversationsEnded, EvidenceKeyOut, EvidenceKeys, HungUp, Packing, ReEvaluation, ResultDeleted,
+    ResultUpdated, Timeline, Track, Zoom,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,6 +140,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .sends_file(true)
             .about("Get the recording, both channels or one"),
         get("/v1/simulation-result/{id}/peaks", peaks).about("Get the waveform of the recording as minima and maxima"),
+        get("/v1/accuracy", accuracy).about("Get the stated errors of what results report"),
         get("/v1/evidence-keys", evidence_keys).about("List the public keys by which evidence is checked"),
         post("/v1/evidence-keys", rotate_evidence_key).admin().about("Make a new key sign evidence from now on"),
         get("/v1/simulation-result/{id}/evidence", evidence)
@@ -197,6 +198,10 @@ async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Sc
         None => return Err(Error::Refused("format must be json, text or vtt".to_owned())),
     };
     Ok(response.into())
+}
+
+async fn accuracy(_: Ctx, _: In) -> Result<AccuracyTable> {
+    Ok(ringer_service::accuracy_table().clone())
 }
 
 async fn evidence_keys(ctx: Ctx, _: In) -> Result<EvidenceKeys> {

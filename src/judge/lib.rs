@@ -1,6 +1,7 @@
 //! Transcript, metrics and evaluation of a conversation, from its timeline. All of it works on stored data, so that a
 //! conversation can be judged again at any time. Words are judged by rules, or by a language model.
 
+pub mod accuracy;
 pub mod agreement;
 mod answer;
 mod asides;

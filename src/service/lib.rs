@@ -138,6 +138,7 @@ pub use self::watching::Watching;
 pub use self::watching::alerts::{AlertDeleted, AlertPage, ViolationPage};
 pub use self::watching::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
 pub use self::watching::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
+pub use ringer_judge::accuracy::{AccuracyTable, table as accuracy_table};
 
 /// Time limit for a webhook's connection and answer together.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(5);
@@ -270,7 +271,7 @@ pub struct Settings {
     pub notify: Notify,
     /// Traffic of a call that is captured for its evidence.
     pub capture: Capture,
-    /// Address of an authority that stamps manifests of evidence with the time (RFC 3161); `None`: they are not stamped.
+    /// Address of an authority that stamps manifests of evidence (RFC 3161); `None`: they are not stamped.
     pub timestamp_url: Option<String>,
     /// True if the steps of a journey after one that failed are not held.
     pub journey_stop_on_failure: bool,

@@ -30,36 +30,32 @@ async fn judge(reached: bool, wrong: &'static [usize]) -> ModelServer {
     ModelServer::start(answer, None).await
 }
 
+/// Returns the settings of an engine whose panel these servers are.
+fn settings(panel: &[ModelServer; 3]) -> String {
+    let section = |name: &str, model: &str, at: usize| {
+        format!("[{name}]\nbase_url = \"{}\"\nmodel = \"{model}\"\n", panel[at].url)
+    };
+    let models = [
+        section("language_model", "one", 0),
+        section("language_models.second", "two", 1),
+        section("language_models.third", "three", 2),
+    ];
+    models.concat() + "[judge]\npanel = [\"default\", \"second\", \"third\"]\n"
+}
+
 #[tokio::test]
 async fn a_panel_judges_a_call_and_its_card_is_made_in_the_page() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let panel = [judge(true, &[]).await, judge(false, &[1]).await, judge(true, &[1, 2]).await];
-    let section = |name: &str, model: &str, at: usize| {
-        format!("[{name}]\nbase_url = \"{}\"\nmodel = \"{model}\"\n", panel[at].url)
-    };
-    let settings = [
-        section("language_model", "one", 0),
-        section("language_models.second", "two", 1),
-        section("language_models.third", "three", 2),
-        "[judge]\npanel = [\"default\", \"second\", \"third\"]\n".to_owned(),
-    ];
     let path = folder.path().join("ringer.toml");
-    std::fs::write(&path, settings.concat()).expect("the folder is writable");
+    std::fs::write(&path, settings(&panel)).expect("the folder is writable");
     let mut engine = Program::start(up(folder.path()).arg("--sim").arg("--config").arg(&path));
     let base = engine.address("http://").await;
     let human = json!({ "name": "Sam", "success_criteria": "An appointment is booked." });
     queue_run(&base, "sip:desk@127.0.0.1:5999", human, json!({})).await;
     run_over(&base, 1).await;
 
-    // Two of three say that the goal was reached.
-    let result = ask_json(&base, KEY, "/v1/retrieve-simulation-result/1").await["simulation_result"].clone();
-    let evaluation = &result["evaluations"][0];
-    assert_eq!((&evaluation["goal_success"], &result["outcome"]), (&json!(true), &json!("passed")), "{evaluation}");
-    let votes: Vec<&Value> = evaluation["judge"]["votes"].as_array().expect("votes").iter().collect();
-    let said: Vec<[&Value; 2]> = votes.iter().map(|vote| [&vote["name"], &vote["answer"]]).collect();
-    assert_eq!(json!(said), json!([["default", "true"], ["second", "false"], ["third", "true"]]));
-    assert_eq!(evaluation["judge"]["status"], "no_card", "{evaluation}");
-
+    two_of_three_say_that_the_goal_was_reached(&base).await;
     let browser = with_key(&base).await;
     browser.open(&format!("{base}/results/1")).await;
     let seen = act(
@@ -87,7 +83,7 @@ async fn a_panel_judges_a_call_and_its_card_is_made_in_the_page() {
     );
     let seen = act(&browser, &make).await;
     let seen = seen.as_str().expect("words").to_owned();
-    // One conversation of the six labelled false is called true by two of three: 5 of 6. Those labelled true are all found.
+    // Two of three call one of the six true that are labelled false.
     for part in ["6 of 6", "5 of 6", "11 of 12", "6 true, 6 false", "unproven", "line 1"] {
         assert!(seen.contains(part), "{part}: {seen}");
     }
@@ -110,4 +106,15 @@ async fn a_panel_judges_a_call_and_its_card_is_made_in_the_page() {
     let seen = seen.as_str().expect("words").to_owned();
     assert!(seen.contains("1 of 1") && seen.contains("12 labelled conversations"), "{seen}");
     looks_right(&browser, "run with a card").await;
+}
+
+/// Looks at the verdict of the call and the votes behind it.
+async fn two_of_three_say_that_the_goal_was_reached(base: &str) {
+    let result = ask_json(base, KEY, "/v1/retrieve-simulation-result/1").await["simulation_result"].clone();
+    let evaluation = &result["evaluations"][0];
+    assert_eq!((&evaluation["goal_success"], &result["outcome"]), (&json!(true), &json!("passed")), "{evaluation}");
+    let votes: Vec<&Value> = evaluation["judge"]["votes"].as_array().expect("votes").iter().collect();
+    let said: Vec<[&Value; 2]> = votes.iter().map(|vote| [&vote["name"], &vote["answer"]]).collect();
+    assert_eq!(json!(said), json!([["default", "true"], ["second", "false"], ["third", "true"]]));
+    assert_eq!(evaluation["judge"]["status"], "no_card", "{evaluation}");
 }

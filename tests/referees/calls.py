@@ -93,6 +93,11 @@ def suite(ringer, folder, repeat, seed):
     """Returns the calls of calls.yaml in virtual time, `repeat` of each scenario, from `seed` on."""
     out = folder / "suite"
     run(ringer, "run", HERE / "calls.yaml", "--sim", "--seed", seed, "--repeat", repeat, "--evidence", "--out", out)
+    return unpacked(out)
+
+
+def unpacked(out):
+    """Returns the calls of a run, from the evidence in its folder."""
     calls = []
     for evidence in sorted((out / "evidence").glob("*.tar")):
         place = evidence.with_suffix("")

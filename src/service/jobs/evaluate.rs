@@ -220,6 +220,9 @@ async fn judge_conversation(
     judged.warnings.extend(sound.fault.map(|error| format!("recording: how it sounds was not measured: {error}")));
     judged.warnings.extend(unread.map(|unread| format!("recording: {unread}")));
     judged.metadata.extend(cuts.map(|cuts| ("interruptions".to_owned(), cuts)));
+    if !judged.metrics.is_empty() {
+        judged.metadata.insert("accuracy".to_owned(), judge::accuracy::table().name.as_str().into());
+    }
     if let Some(wanted) = &given.custom_error {
         custom_error(wanted, material, model, &mut judged).await;
     }

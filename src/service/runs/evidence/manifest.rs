@@ -194,7 +194,7 @@ pub struct Stamped {
     pub is_known: bool,
 }
 
-/// Checks an archive, or a chain of manifests, against public keys and authorities that the reader knows from elsewhere.
+/// Checks an archive, or a chain of manifests, against keys and authorities that the reader knows from elsewhere.
 ///
 /// # Errors
 /// The file cannot be read as either.
