@@ -77,7 +77,7 @@ impl Authority {
         let asked = Arc::new(AtomicUsize::new(0));
         let authority = Authority { folder: folder.to_owned(), url, asked: asked.clone() };
         let folder = folder.to_owned();
-        std::thread::spawn(move || {
+        let serve = move || {
             for socket in listener.incoming() {
                 let mut socket = socket.expect("it is connected");
                 let query = body(&mut socket);
@@ -88,7 +88,8 @@ impl Authority {
                 let head = format!("{head}content-length: {}\r\n\r\n", answer.len());
                 socket.write_all(&[head.as_bytes(), &answer].concat()).expect("it is read");
             }
-        });
+        };
+        std::thread::Builder::new().name("authority".to_owned()).spawn(serve).expect("a thread");
         authority
     }
 
