@@ -24,6 +24,11 @@ mod opus;
 
 use std::fmt;
 
+/// Returns a sample as a mu-law byte carries it (ITU-T G.711).
+pub(crate) fn through_mu_law(sample: i16) -> i16 {
+    g711::FROM_MU_LAW[usize::from(g711::mu_law(sample))]
+}
+
 /// A codec that can be negotiated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Codec {

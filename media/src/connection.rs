@@ -32,12 +32,17 @@ pub struct ConnectionSpec {
     pub mean_burst: f64,
     /// Mean extra delay of packets in milliseconds; each is drawn from 0 to twice this.
     pub jitter_ms: f64,
+    /// Delay of every sent packet in milliseconds, beside the jitter. Received frames have none: for the turns of a
+    /// conversation a delay of one direction is as good as a round trip that is longer by it.
+    pub delay_ms: f64,
+    /// True if received frames are neither lost nor delayed: the other side alone has the bad connection.
+    pub sent_only: bool,
 }
 
 impl ConnectionSpec {
     /// True when nothing is lost or delayed.
     pub fn is_clear(&self) -> bool {
-        self.loss <= 0.0 && self.jitter_ms <= 0.0
+        self.loss <= 0.0 && self.jitter_ms <= 0.0 && self.delay_ms <= 0.0
     }
 
     /// Returns the model of the losses: in the long run `loss` of all packets, in runs of `mean_burst`.
@@ -53,9 +58,14 @@ impl ConnectionSpec {
         }
     }
 
-    /// Number of frames that may be delayed at once.
+    /// Number of received frames that may be delayed at once.
     fn depth(&self) -> usize {
         (2.0 * self.jitter_ms.max(0.0) / FRAME_MS) as usize + 2
+    }
+
+    /// Number of ticks whose packets may wait for their departure at once.
+    fn sent_depth(&self) -> usize {
+        (self.delay_ms.max(0.0) / FRAME_MS) as usize + self.depth()
     }
 }
 
@@ -66,7 +76,7 @@ pub struct Measured {
     pub loss_pct: f64,
     /// Mean length of a run of losses; 0 when nothing was lost.
     pub mean_burst: f64,
-    /// Mean extra delay in milliseconds. Keeping the order holds some back for longer than was drawn for them.
+    /// Mean extra delay in milliseconds, without the delay of every packet. Keeping the order holds some back for longer than was drawn for them.
     pub jitter_ms: f64,
 }
 
@@ -84,6 +94,8 @@ pub struct Impairment {
 struct LinkModel {
     losses: Losses,
     most_delay_ns: f64,
+    /// Delay of every packet, which is no jitter.
+    delay: Duration,
     stream: Stream,
     /// Time before which nothing goes on, so that the order is kept.
     latest: Time,
@@ -95,10 +107,11 @@ struct LinkModel {
 }
 
 impl LinkModel {
-    fn new(spec: &ConnectionSpec, stream: Stream) -> LinkModel {
+    fn new(spec: &ConnectionSpec, delay_ms: f64, stream: Stream) -> LinkModel {
         LinkModel {
             losses: Losses::new(spec.model()),
             most_delay_ns: 2e6 * spec.jitter_ms.max(0.0),
+            delay: Duration::from_nanos((1e6 * delay_ms.max(0.0)) as u64),
             stream,
             latest: Time::default(),
             passed: 0,
@@ -120,6 +133,7 @@ impl LinkModel {
 
     /// Returns the time at which a packet that comes at `now` goes on.
     fn delays(&mut self, now: Time) -> Time {
+        let now = now + self.delay;
         let delay = Duration::from_nanos((self.stream.unit() * self.most_delay_ns) as u64);
         self.latest = self.latest.max(now + delay);
         self.passed += 1;
@@ -127,10 +141,10 @@ impl LinkModel {
         self.latest
     }
 
-    /// Returns the time at which a replacement of a lost packet goes on: `now`, or the time of the packet before it
-    /// when that is later.
+    /// Returns the time at which a replacement of a lost packet goes on: `now` and the delay of every packet, or the time
+    /// of the packet before it when that is later.
     fn fills(&mut self, now: Time) -> Time {
-        self.latest = self.latest.max(now);
+        self.latest = self.latest.max(now + self.delay);
         self.latest
     }
 
@@ -171,8 +185,8 @@ impl Departures {
     pub fn new(spec: &ConnectionSpec, seed: Seed) -> Departures {
         let empty = Departure { at: Time::default(), len: 0, bytes: [0; MAX_PACKET] };
         Departures {
-            line: LinkModel::new(spec, seed.stream("connection.sent")),
-            slots: vec![empty; spec.depth() * PACKETS_A_TICK].into(),
+            line: LinkModel::new(spec, spec.delay_ms, seed.stream("connection.sent")),
+            slots: vec![empty; spec.sent_depth() * PACKETS_A_TICK].into(),
             first: 0,
             count: 0,
             now: Time::default(),
@@ -293,7 +307,7 @@ impl Arrivals {
     /// Returns the receiving side, which draws from the stream `connection.received`.
     pub fn new(spec: &ConnectionSpec, seed: Seed) -> Arrivals {
         Arrivals {
-            line: LinkModel::new(spec, seed.stream("connection.received")),
+            line: LinkModel::new(spec, 0.0, seed.stream("connection.received")),
             wide: Concealer::new(RATE_HZ),
             narrow: Concealer::new(RATE_HZ / 2),
             // One more than can wait when the analysis takes the frames that are due at every tick.
@@ -351,7 +365,8 @@ pub struct Connection {
 impl Connection {
     /// Returns the model of both directions; `None` when `spec` loses and delays nothing.
     pub fn new(spec: &ConnectionSpec, seed: Seed) -> Option<Connection> {
-        let sides = || Connection { sent: Departures::new(spec, seed), received: Arrivals::new(spec, seed) };
+        let received = if spec.sent_only { ConnectionSpec::default() } else { *spec };
+        let sides = || Connection { sent: Departures::new(spec, seed), received: Arrivals::new(&received, seed) };
         (!spec.is_clear()).then(sides)
     }
 

@@ -2,6 +2,7 @@
 //! are not here: they act on packets, this acts on frames.
 
 use crate::biquad::{self, Biquad};
+use crate::codec::through_mu_law;
 use crate::frame::{FRAME, Frame, RATE_HZ};
 use crate::seed::Stream;
 
@@ -16,6 +17,8 @@ pub struct AudioQuality {
     pub noise_snr_db: Option<f64>,
     /// Dropouts of 100 ms in each 10 s, at most [`AudioQuality::MOST_DROPOUTS`].
     pub dropouts: usize,
+    /// True to round each sample as mu-law does (ITU-T G.711); it needs a band.
+    pub is_companded: bool,
 }
 
 /// Kind of clipping, with its level.
@@ -31,16 +34,40 @@ pub enum Clip {
 
 impl AudioQuality {
     /// Untouched audio: no band limit, clipping, noise or dropouts.
-    pub const HIGH: AudioQuality = AudioQuality { band_hz: None, clip: Clip::None, noise_snr_db: None, dropouts: 0 };
+    pub const HIGH: AudioQuality =
+        AudioQuality { band_hz: None, clip: Clip::None, noise_snr_db: None, dropouts: 0, is_companded: false };
     /// Band from 200 to 3400 Hz.
-    pub const MEDIUM: AudioQuality =
-        AudioQuality { band_hz: Some([200.0, 3400.0]), clip: Clip::None, noise_snr_db: None, dropouts: 0 };
+    pub const MEDIUM: AudioQuality = AudioQuality {
+        band_hz: Some([200.0, 3400.0]),
+        clip: Clip::None,
+        noise_snr_db: None,
+        dropouts: 0,
+        is_companded: false,
+    };
     /// Band from 300 to 2700 Hz, soft clipping, added noise at 30 dB.
-    pub const LOW: AudioQuality =
-        AudioQuality { band_hz: Some([300.0, 2700.0]), clip: Clip::Soft(-6.0), noise_snr_db: Some(30.0), dropouts: 0 };
+    pub const LOW: AudioQuality = AudioQuality {
+        band_hz: Some([300.0, 2700.0]),
+        clip: Clip::Soft(-6.0),
+        noise_snr_db: Some(30.0),
+        dropouts: 0,
+        is_companded: false,
+    };
     /// Band from 400 to 2200 Hz, hard clipping, added noise at 15 dB, dropouts.
-    pub const HORRIBLE: AudioQuality =
-        AudioQuality { band_hz: Some([400.0, 2200.0]), clip: Clip::Hard(-12.0), noise_snr_db: Some(15.0), dropouts: 2 };
+    pub const HORRIBLE: AudioQuality = AudioQuality {
+        band_hz: Some([400.0, 2200.0]),
+        clip: Clip::Hard(-12.0),
+        noise_snr_db: Some(15.0),
+        dropouts: 2,
+        is_companded: false,
+    };
+    /// Band of a telephone line, from 300 to 3400 Hz, and mu-law: a call over PCMU, for channels that have no PCMU.
+    pub const TELEPHONE: AudioQuality = AudioQuality {
+        band_hz: Some([300.0, 3400.0]),
+        clip: Clip::None,
+        noise_snr_db: None,
+        dropouts: 0,
+        is_companded: true,
+    };
     /// Largest number of dropouts in 10 s: more do not fit half a second apart.
     pub const MOST_DROPOUTS: usize = 8;
 }
@@ -74,6 +101,7 @@ pub struct Impair {
     /// Filters of the band; `None` leaves the frame untouched.
     band: Option<[Biquad; 4]>,
     bend: Bend,
+    is_companded: bool,
     /// RMS of the added noise in sample values.
     noise_rms: f64,
     /// Number of samples for which the added noise still runs.
@@ -101,6 +129,7 @@ impl Impair {
                 [a, b, c, d]
             }),
             bend,
+            is_companded: quality.is_companded,
             noise_rms: quality.noise_snr_db.map_or(0.0, rms),
             noise_left: 0,
             dropouts: (quality.dropouts > 0).then(|| Dropouts::new(quality.dropouts, stream.clone())),
@@ -135,6 +164,9 @@ impl Impair {
                 }
             }
             *sample = x.round() as i16;
+            if self.is_companded {
+                *sample = through_mu_law(*sample);
+            }
         }
         if let Some(dropouts) = &mut self.dropouts {
             dropouts.process(pcm);
@@ -241,6 +273,19 @@ mod tests {
         assert_eq!(through(AudioQuality::HIGH, 8000, &input), input);
     }
 
+    /// A telephone line has the band and the steps of PCMU, which lie about 38 dB below speech (ITU-T G.711).
+    #[test]
+    fn a_telephone_line_sounds_like_pcmu() {
+        use crate::codec::g711::FROM_MU_LAW;
+        let output = through(AudioQuality::TELEPHONE, 16_000, &tone(1000.0, 3277.0, 2));
+        assert!(output.iter().all(|sample| FROM_MU_LAW.contains(sample)), "every sample is one of mu-law");
+        let smooth = AudioQuality { is_companded: false, ..AudioQuality::TELEPHONE };
+        let plain = through(smooth, 16_000, &tone(1000.0, 3277.0, 2));
+        let steps: Vec<i16> = output.iter().zip(&plain).map(|(one, other)| one - other).collect();
+        let snr_db = 20.0 * (rms(&plain[16_000..]) / rms(&steps[16_000..])).log10();
+        assert!((34.0..42.0).contains(&snr_db), "{snr_db:.1} dB");
+    }
+
     #[test]
     fn bands() {
         // Edges are -3 dB points; an octave outside 24 dB are gone. Probed at -20 dBFS, where nothing clips.
@@ -251,6 +296,7 @@ mod tests {
         };
         for (quality, low_hz, high_hz) in [
             (AudioQuality::MEDIUM, 200.0, 3400.0),
+            (AudioQuality::TELEPHONE, 300.0, 3400.0),
             (AudioQuality::LOW, 300.0, 2700.0),
             (AudioQuality::HORRIBLE, 400.0, 2200.0),
         ] {

@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn losses_take_frames_and_the_same_seed_takes_the_same() {
-        let connection = ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0 };
+        let connection = ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0, ..ConnectionSpec::default() };
         let way = Rendition { connection, seed: Seed(5), ..Rendition::clean(Codec::Pcmu) };
         let (clean, lossy) = (Rendition::clean(Codec::Pcmu).render(&tone()), way.render(&tone()));
         let differs = |(one, other): (&[i16], &[i16])| one != other;

@@ -197,6 +197,38 @@ pub struct Duplex {
     pub non_directed_per_minute: f64,
 }
 
+words! {
+    /// Codec of a telephone line.
+    LineCodec { Pcmu = "PCMU" }
+}
+
+fn default_burst() -> f64 {
+    1.0
+}
+
+/// Line between the caller and the agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Line {
+    /// Only codec that a SIP call offers. Other channels carry the caller's voice through its band and its steps. Null:
+    /// the codecs of the settings.
+    #[serde(default)]
+    pub codec: Option<LineCodec>,
+    /// Packets that are lost of what the caller sends, 0 to 50 percent, in place of the losses and jitter of
+    /// connection_quality. What the caller hears is whole, so that it is not this side that mishears. Null: as
+    /// connection_quality says.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 50.0))]
+    pub loss_pct: Option<f64>,
+    /// Mean length of a run of these losses, 1 to 20 packets; default 1, each is lost by itself.
+    #[serde(default = "default_burst")]
+    #[schemars(range(min = 1.0, max = 20.0))]
+    pub mean_burst: f64,
+    /// Delay of everything that the caller sends, 0 to 5000 ms: the agent answers that much later.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 5000))]
+    pub delay_ms: i64,
+}
+
 fn default_volume() -> f64 {
     0.8
 }
@@ -429,6 +461,9 @@ pub struct DigitalHumanSpec {
     /// Probes during the agent's speech.
     #[serde(default)]
     pub duplex: Option<Duplex>,
+    /// Line between the caller and the agent; null: a good one.
+    #[serde(default)]
+    pub line: Option<Line>,
 }
 
 impl Default for DigitalHumanSpec {

@@ -10,6 +10,10 @@ fn certain() -> f64 {
     1.0
 }
 
+fn once() -> i64 {
+    1
+}
+
 /// One keyword and the response to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KeywordResponse {
@@ -27,7 +31,8 @@ pub struct KeywordResponse {
 /// Rule by which a Digital Human interrupts, told apart by `type`.
 ///
 /// `none`: never; `low`, `medium`, `high`: with probability 0.10, 0.25, 0.50 a turn; `keywords`: at a keyword;
-/// `contextual`: when the model says so.
+/// `contextual`: when the model says so; `timed`: at `after_ms` of the agent's turn, in the first `count` turns that
+/// last so long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[schemars(extend("discriminator" = {"propertyName": "type"}))]
@@ -43,6 +48,13 @@ pub enum Interruptions {
     Contextual {
         #[schemars(length(min = 1))]
         contextual_prompt: String,
+    },
+    Timed {
+        #[schemars(range(min = 0, max = 600_000))]
+        after_ms: i64,
+        #[serde(default = "once")]
+        #[schemars(range(min = 1, max = 100))]
+        count: i64,
     },
 }
 

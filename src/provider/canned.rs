@@ -81,8 +81,9 @@ impl Canned {
 }
 
 impl Synthesizer for Canned {
-    fn voice(&self, _wanted: &VoiceWanted) -> Result<Voice, Failure> {
-        Ok(Canned::voice_named("canned"))
+    /// Every voice is here: each says other stretches of the recording.
+    fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure> {
+        Ok(Canned::voice_named(wanted.custom_voice_id.as_deref().unwrap_or("canned")))
     }
 
     fn synthesize<'a>(

@@ -301,7 +301,10 @@ async fn read_rows(db: &mut Session, row: &Row<ResultDoc>) -> Result<CallRows, N
 
 impl CallRows {
     async fn place(self, terms: &PlacementSettings, settings: &Settings) -> Result<PreparedCall, Obstacle> {
-        let (destination, dial) = route::destination(&self, &terms.codecs, settings).await?;
+        let (mut destination, dial) = route::destination(&self, &terms.codecs, settings).await?;
+        if self.human.line.as_ref().is_some_and(|line| line.codec.is_some()) {
+            destination.set_codecs(vec![Codec::Pcmu]);
+        }
         let session = adapter::plan(&self, &destination, settings)?;
         let mut warnings = self.idle_fields(terms.model.is_some(), &settings.sms);
         warnings.extend(self.follows_without(terms.model.is_some()));
@@ -310,6 +313,12 @@ impl CallRows {
         let language = self.language();
         let traits = self.traits();
         let mut spec = self.spec(terms, settings, &Facts::of(&traits), &mut warnings).await?;
+        let by_channel = match &destination {
+            Destination::Sip(_) => true,
+            Destination::Incoming(terms) => terms.websocket.is_none(),
+            Destination::WebSocket(_) | Destination::Pipeline(_) | Destination::Room(_) => false,
+        };
+        spec.audio_quality = impairment::sent_quality(&self.human, &terms.behaviour.audio, by_channel);
         if let Some(method) = destination.digit_method() {
             spec.dtmf = method;
         }
@@ -392,8 +401,8 @@ impl CallRows {
             },
             limits: self.limits(),
             noise: behaviour::noise(self, terms, settings, warnings).await?,
-            audio_quality: impairment::audio_quality(human.audio_quality, &behaviour.audio),
-            connection: impairment::connection(human.connection_quality, &behaviour.connection),
+            audio_quality: impairment::sent_quality(human, &behaviour.audio, true),
+            connection: impairment::connection_of(human, &behaviour.connection),
             phrases: phrases::call_phrases(&self.language()),
             follows_language: self.follows(),
             ears: Ears::default(),

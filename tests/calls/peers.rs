@@ -12,7 +12,8 @@ use super::stage::{Stage, channels, names};
 use crate::peers::{Peer, TONE_HZ};
 
 /// A connection that loses packets and holds them back.
-pub(crate) const BAD: ConnectionSpec = ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0 };
+pub(crate) const BAD: ConnectionSpec =
+    ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0, delay_ms: 0.0, sent_only: false };
 
 /// Returns the address at which a peer is called.
 pub(crate) fn at(peer: &Peer) -> String {

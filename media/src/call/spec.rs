@@ -121,7 +121,7 @@ pub enum Interruption {
     None,
     /// With `probability`, at a moment drawn uniformly in `from_ms..to_ms` of the other side's turn.
     Level {
-        /// Name of the level in the timeline: `low`, `medium`, `high`, or `level` for any other.
+        /// Name of the level in the timeline: `low`, `medium`, `high`, `timed`, or `level` for any other.
         name: &'static str,
         /// Probability for each turn, from 0 to 1.
         probability: f64,

@@ -1,12 +1,16 @@
 //! Measured loss, bursts and delays, packet by packet over hours, and at the other side of whole calls.
 
+use std::time::Duration;
+
 use super::*;
 use crate::frame::SILENCE;
 use crate::leg::HeardKind;
 
-const MEDIUM: ConnectionSpec = ConnectionSpec { loss: 0.01, mean_burst: 1.0, jitter_ms: 10.0 };
-const LOW: ConnectionSpec = ConnectionSpec { loss: 0.05, mean_burst: 3.0, jitter_ms: 30.0 };
-const HORRIBLE: ConnectionSpec = ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0 };
+const CLEAR: ConnectionSpec =
+    ConnectionSpec { loss: 0.0, mean_burst: 0.0, jitter_ms: 0.0, delay_ms: 0.0, sent_only: false };
+const MEDIUM: ConnectionSpec = ConnectionSpec { loss: 0.01, mean_burst: 1.0, jitter_ms: 10.0, ..CLEAR };
+const LOW: ConnectionSpec = ConnectionSpec { loss: 0.05, mean_burst: 3.0, jitter_ms: 30.0, ..CLEAR };
+const HORRIBLE: ConnectionSpec = ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0, ..CLEAR };
 
 /// The expected mean burst: independent losses make runs, too.
 const LEVELS: [(ConnectionSpec, f64); 3] = [(MEDIUM, 1.0 / 0.99), (LOW, 3.0), (HORRIBLE, 6.0)];
@@ -40,6 +44,36 @@ fn losses(left: &[(u32, Time)], count: u32) -> (f64, f64) {
     let lost = count - left.len() as u32;
     assert_eq!(gaps.iter().sum::<u32>(), lost);
     (100.0 * f64::from(lost) / f64::from(count), f64::from(lost) / gaps.len().max(1) as f64)
+}
+
+#[test]
+fn a_delay_holds_every_packet_back_and_is_no_jitter() {
+    let (left, measured) = depart(&ConnectionSpec { delay_ms: 400.0, ..ConnectionSpec::default() }, 1, 1000);
+    assert_eq!((left.len(), measured), (1000, Measured::default()));
+    assert!(left.iter().all(|(n, at)| at.since(tick(*n)) == Duration::from_millis(400)));
+    let (left, measured) = depart(&ConnectionSpec { delay_ms: 400.0, ..LOW }, 1, 10_000);
+    let (without, alone) = depart(&LOW, 1, 10_000);
+    let numbers = |left: &[(u32, Time)]| left.iter().map(|(n, _)| *n).collect::<Vec<_>>();
+    assert_eq!((numbers(&left), measured), (numbers(&without), alone), "losses and jitter are drawn as without it");
+}
+
+#[test]
+fn a_connection_of_sent_packets_alone_lets_the_other_side_through() {
+    let spec = ConnectionSpec { loss: 0.5, mean_burst: 1.0, sent_only: true, ..CLEAR };
+    let mut connection = Connection::new(&spec, Seed(3)).expect("it is bad");
+    for n in 0..500 {
+        connection.sent.send(tick(n), &n.to_be_bytes());
+        while connection.sent.pop().is_some() {}
+        let (pcm, narrow) = ([n as i16; crate::frame::FRAME], [n as i16; NARROW]);
+        let position = Sample::from(n) * 320;
+        let heard = HeardFrame { position, pcm: &pcm, narrow: &narrow, kind: HeardKind::Real, passed: None, moved: 0 };
+        connection.received.hear(tick(n), &heard);
+        let arrival = connection.received.pop(tick(n)).expect("it comes at once");
+        assert!(arrival.is_real && arrival.position == position && arrival.pcm == pcm);
+    }
+    let Impairment { sent, received } = connection.measurement();
+    assert!((45.0..55.0).contains(&sent.loss_pct), "{sent:?}");
+    assert_eq!(received, Measured::default());
 }
 
 #[test]
@@ -141,7 +175,7 @@ fn directions_draw_for_themselves() {
     let departures = depart(&HORRIBLE, 9, 2000).0;
     assert_eq!(departures, depart(&HORRIBLE, 9, 2000).0);
     assert_ne!(departures, depart(&HORRIBLE, 10, 2000).0);
-    let mut received = LinkModel::new(&HORRIBLE, Seed(9).stream("connection.received"));
+    let mut received = LinkModel::new(&HORRIBLE, 0.0, Seed(9).stream("connection.received"));
     let lost: Vec<u32> = (0..2000).filter(|_| received.loses()).collect();
     let sent: Vec<u32> = (0..2000).filter(|n| departures.iter().all(|(left, _)| left != n)).collect();
     assert_ne!(lost, sent);

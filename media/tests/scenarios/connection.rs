@@ -43,7 +43,7 @@ fn packets_are_lost_and_late_and_the_other_side_is_measured_as_received() {
     assert_eq!(clear.endings[0].quality.impairment, None);
     let origin = clear.packets[0].at;
     for (loss, mean_burst, jitter_ms) in [(0.05, 3.0, 30.0), (0.15, 6.0, 80.0)] {
-        let log = play(ConnectionSpec { loss, mean_burst, jitter_ms });
+        let log = play(ConnectionSpec { loss, mean_burst, jitter_ms, ..ConnectionSpec::default() });
         let quality = &log.endings[0].quality;
         let measured = quality.impairment.expect("the connection was bad");
         let ticks = clear.packets.len();

@@ -105,8 +105,10 @@ fn a_quiet_tick_allocates_nothing() {
         audio_quality: AudioQuality::HORRIBLE,
         ..CallSpec::default()
     };
-    let lossy =
-        CallSpec { connection: ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0 }, ..noisy.clone() };
+    let lossy = CallSpec {
+        connection: ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0, ..ConnectionSpec::default() },
+        ..noisy.clone()
+    };
     let probes = ProbeRates { backchannel_per_minute: 20.0, vocal_tic_per_minute: 10.0, non_directed_per_minute: 10.0 };
     let probing = CallSpec { probes, ..silent.clone() };
     for codec in Codec::ALL {

@@ -66,7 +66,7 @@ pub fn faulty(seed: u64, voices: &Arc<Canned>, beds: &NoiseBeds) -> Sim {
     }
     if draw.unit() < 0.3 {
         let (loss, mean_burst, jitter_ms) = (draw.range(0.0, 0.2), draw.range(1.0, 6.0), draw.range(0.0, 80.0));
-        spec.connection = ConnectionSpec { loss, mean_burst, jitter_ms };
+        spec.connection = ConnectionSpec { loss, mean_burst, jitter_ms, ..ConnectionSpec::default() };
     }
     if draw.unit() < 0.3 {
         let mut a_minute = || draw.range(0.0, 20.0);

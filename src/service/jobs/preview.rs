@@ -7,7 +7,7 @@ use ringer_model::preview::PreviewRequest;
 use tokio::sync::Semaphore;
 
 use super::workshop::Workshop;
-use crate::{Caller, PlacementSettings, Preview, Service};
+use crate::{Caller, PlacementSettings, Preview, Running, Service};
 
 /// Previews at one time.
 const AT_ONCE: usize = 2;
@@ -17,6 +17,7 @@ const AT_ONCE: usize = 2;
 pub struct Previews {
     service: Service,
     terms: Arc<PlacementSettings>,
+    running: Arc<Running>,
     places: Arc<Semaphore>,
 }
 
@@ -24,7 +25,7 @@ impl Previews {
     /// Returns the previews of an engine.
     pub(super) fn new(workshop: &Workshop) -> Previews {
         let (service, terms) = (workshop.service.clone(), workshop.placement_settings.clone());
-        Previews { service, terms, places: Arc::new(Semaphore::new(AT_ONCE)) }
+        Previews { service, terms, running: workshop.running.clone(), places: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// Returns what a Digital Human sounds like.
@@ -34,6 +35,9 @@ impl Previews {
     pub async fn make(&self, caller: &Caller, request: PreviewRequest) -> Result<Preview> {
         let busy = |_| Error::Busy(format!("{AT_ONCE} previews are made already"));
         let _place = self.places.try_acquire().map_err(busy)?;
-        self.service.placements().preview(&caller.organization, request, &self.terms).await
+        let made = self.service.placements().preview(&caller.organization, request, &self.terms).await;
+        // Voices of a place that it asked for are there for the calls that follow.
+        self.terms.noises.make_asked(&self.terms.synthesizer, self.running.is_idle());
+        made
     }
 }

@@ -55,6 +55,10 @@ pub(super) fn interruption(
             };
             Interruption::Keywords(keyword_responses.iter().map(keyword).collect())
         }
+        Some(Interruptions::Timed { after_ms, count }) => {
+            let (at_ms, at_most) = (u32::try_from(*after_ms).unwrap_or(0), u32::try_from(*count).ok());
+            Interruption::Level { name: "timed", probability: 1.0, from_ms: at_ms, to_ms: at_ms, at_most }
+        }
         Some(Interruptions::Contextual { contextual_prompt }) if has_model => {
             Interruption::Contextual { prompt: traits.fill(contextual_prompt) }
         }
@@ -219,6 +223,8 @@ mod tests {
     fn levels_and_words_that_cut_in() {
         let level =
             |name, probability| Interruption::Level { name, probability, from_ms: 800, to_ms: 3000, at_most: None };
+        let timed =
+            Interruption::Level { name: "timed", probability: 1.0, from_ms: 1200, to_ms: 1200, at_most: Some(1) };
         let keyword = KeywordResponse { keyword: "fee".into(), response: "No!".into(), probability: 1.0 };
         let contextual = json!({"type": "contextual", "contextual_prompt": "it repeats itself"});
         let traits = [("name".to_owned(), "Ann".to_owned())];
@@ -229,6 +235,7 @@ mod tests {
             (json!({"type": "low"}), false, level("low", 0.10), 0),
             (json!({"type": "medium"}), false, level("medium", 0.25), 0),
             (json!({"type": "high"}), false, level("high", 0.50), 0),
+            (json!({"type": "timed", "after_ms": 1200}), false, timed, 0),
             (
                 json!({"type": "keywords", "keyword_responses": [{"keyword": "fee", "response": "No!"}]}),
                 false,

@@ -95,8 +95,8 @@ impl CallRows {
         let (levels, seed) = (&terms.behaviour, self.seed);
         let way = Rendition {
             noise,
-            quality: impairment::audio_quality(self.human.audio_quality, &levels.audio),
-            connection: impairment::connection(self.human.connection_quality, &levels.connection),
+            quality: impairment::sent_quality(&self.human, &levels.audio, codec == Codec::Pcmu),
+            connection: impairment::connection_of(&self.human, &levels.connection),
             codec,
             seed,
         };
