@@ -38,6 +38,24 @@ def pairs_needed(worse, better, pairs):
     return float(numpy.ceil(needed))
 
 
+def paired_difference(both, worse, better, neither):
+    """Newcombe's method 10: Wilson intervals of both shares, joined by the correlation of the pairs."""
+    told = both + worse + better + neither
+    before, after = both + worse, both + better
+    low_1, high_1 = proportion_confint(before, told, alpha=0.05, method="wilson")
+    low_2, high_2 = proportion_confint(after, told, alpha=0.05, method="wilson")
+    p_1, p_2 = before / told, after / told
+    product = before * (told - before) * after * (told - after)
+    above = both * neither - worse * better
+    if above > 0:
+        above = max(above - told / 2, 0)
+    phi = above / numpy.sqrt(product) if product else 0.0
+    quadratic = numpy.array([[1, -phi], [-phi, 1]])
+    below, beyond = numpy.array([p_2 - low_2, high_1 - p_1]), numpy.array([high_2 - p_2, p_1 - low_1])
+    reach = [numpy.sqrt(max(side @ quadratic @ side, 0)) for side in (below, beyond)]
+    return [p_2 - p_1, max(p_2 - p_1 - reach[0], -1), min(p_2 - p_1 + reach[1], 1)]
+
+
 def bootstrap(before, now, percent):
     """The difference, and an interval by other draws."""
 
@@ -59,6 +77,7 @@ KINDS = {
     "mcnemar": (exact_mcnemar, 1e-9),
     "pairs_needed": (pairs_needed, 0),
     "bootstrap": (bootstrap, 0.05),
+    "paired_difference": (paired_difference, 1e-9),
 }
 
 wrong = 0

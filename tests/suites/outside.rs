@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ringer::judge::paired::PairedVerdicts;
 use ringer::judge::stats::{bootstrap, mcnemar, pairs_needed, pass_k, percentile, wilson};
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
@@ -55,6 +56,15 @@ fn figures_are_those_of_statsmodels() {
         .filter(|(worse, better)| worse != better)
         .map(|(worse, better)| json!([[worse, better, 25], pairs_needed(worse, better, 25)]))
         .collect();
+    let tables = || (0..=6u64).flat_map(|a| (0..=6u64).flat_map(move |b| (0..=6u64).map(move |c| (a, b, c))));
+    let differences: Vec<Value> = tables()
+        .flat_map(|(a, b, c)| [0, 1, 5].map(|d| (a, b, c, d)))
+        .filter(|(a, b, c, d)| a + b + c + d > 0)
+        .map(|(both_passed, worse, better, both_failed)| {
+            let table = PairedVerdicts { both_passed, worse, better, both_failed, untold: 3 };
+            json!([[both_passed, worse, better, both_failed], table.difference()])
+        })
+        .collect();
     let mut resampled = Vec::new();
     for (shift, percent) in [(0.0, 50.0), (0.3, 50.0), (-0.2, 95.0)] {
         let before = draw(60, 1);
@@ -67,7 +77,7 @@ fn figures_are_those_of_statsmodels() {
     }
     let all = json!({
         "wilson": wilsons, "pass_k": together, "percentile": percentiles, "mcnemar": tests, "pairs_needed": needed,
-        "bootstrap": resampled,
+        "bootstrap": resampled, "paired_difference": differences,
     });
     python("suite_statistics.py", &[], &all);
 }
