@@ -3,6 +3,7 @@
 
 pub mod baseline;
 pub mod bodies;
+pub mod change;
 pub mod evals;
 pub mod expand;
 pub mod file;
@@ -11,10 +12,14 @@ pub mod html;
 pub mod junit;
 pub mod lines;
 pub mod mask;
+pub mod pairs;
 mod reading;
-mod scenario;
+pub mod replayed;
+pub mod scenario;
 pub mod spawn;
 pub mod table;
+pub mod tax;
+pub mod telephone;
 #[cfg(test)]
 pub mod testing;
 pub mod turns;
@@ -35,6 +40,10 @@ pub struct Played {
     pub file: String,
     /// Scenario of the suite.
     pub scenario: String,
+    /// Arm of the run that it belongs to: a line, or a change; empty where there is one alone.
+    pub arm: String,
+    /// True if it counts for the gate of its scenario.
+    pub gates: bool,
     /// Base seed of the repetition.
     pub seed: u64,
     /// Verdict with its reason.
@@ -56,6 +65,11 @@ pub struct Played {
 }
 
 impl Played {
+    /// Returns the name of its scenario, with its arm in brackets where there are several.
+    pub fn title(&self) -> String {
+        if self.arm.is_empty() { self.scenario.clone() } else { format!("{} [{}]", self.scenario, self.arm) }
+    }
+
     /// Returns the id of its result; empty where there is none.
     pub fn result_id(&self) -> String {
         match &self.record["id"] {

@@ -1,15 +1,17 @@
 //! `ringer run`: suites beside the agent's code. It turns each scenario into resources of the API and has an engine
 //! make the calls. Exit code, table and files report the results.
 
+pub(super) mod arms;
 mod call;
 pub(super) mod client;
 mod command;
 mod evidence;
 mod files;
-mod plan;
+pub(super) mod plan;
 mod platforms;
 mod refusal;
 mod rooms;
+mod schema;
 mod show;
 mod trial;
 mod write;
@@ -39,6 +41,8 @@ use super::{BAD_USAGE, Place, UNREACHABLE, complain, local};
 use crate::config::{Config, variable};
 use crate::suite::Played;
 use crate::suite::mask::mask;
+use crate::suite::table::Row;
+use crate::suite::tax::Tax;
 use crate::suite::verdict::{Judgement, Verdict};
 
 /// Flags of `ringer run`.
@@ -48,6 +52,7 @@ Examples:
   ringer run tests/calls                         every *.yaml and *.yml of the folder
   ringer run calls.yaml --filter menu --repeat 5
   ringer run calls.yaml --dry-run                what would be made, without a call
+  ringer run calls.yaml --lines --repeat 10      what PCMU, loss and babble cost the agent
   ringer run --metrics                           metrics that an expectation may name
   RINGER_API_KEY=... ringer run calls.yaml --server https://ringer.example
   RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer run rooms.yaml
@@ -57,7 +62,7 @@ setting), 4 when no gate failed and the agent or the server was not reached or r
 least one gate could not be told, 130 when it was interrupted.")]
 pub struct Args {
     /// Files, folders (all *.yaml and *.yml in them) and globs
-    #[arg(value_name = "PATH", required_unless_present_any = ["schema", "metrics"])]
+    #[arg(value_name = "PATH", required_unless_present_any = ["schema", "metrics", "lines"])]
     pub paths: Vec<String>,
     /// Only scenarios whose name has this text
     #[arg(long, value_name = "TEXT")]
@@ -98,6 +103,13 @@ pub struct Args {
     /// Call the sample agent in virtual time instead of what the files name
     #[arg(long, conflicts_with = "server")]
     pub sim: bool,
+    /// Call each scenario through several lines, and tell what each costs the agent against wideband: those named of
+    /// wideband, pcmu, loss5 and babble, with commas between them [default: all]
+    #[arg(long, value_name = "NAMES", num_args = 0..=1, default_missing_value = arms::ALL)]
+    pub lines: Option<String>,
+    /// Lines whose calls count for the gates and the exit code, or all [default: wideband]
+    #[arg(long, value_name = "NAMES")]
+    pub gate_lines: Option<String>,
     /// Allow `spawn` together with --server
     #[arg(long)]
     pub spawn: bool,
@@ -119,9 +131,9 @@ pub struct Args {
 }
 
 /// Exit code of a run of which something could not be told.
-const UNKNOWN: u8 = 3;
+pub(super) const UNKNOWN: u8 = 3;
 /// Exit code of a run that was interrupted.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 /// Time that calls have to end in after a run is broken off.
 const HANGING_UP: Duration = Duration::from_secs(20);
 
@@ -135,7 +147,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    fn bad(why: impl Into<String>) -> Stop {
+    pub(super) fn bad(why: impl Into<String>) -> Stop {
         Stop::Bad(vec![why.into()])
     }
 }
@@ -149,15 +161,27 @@ impl From<Trouble> for Stop {
     }
 }
 
+impl Args {
+    /// Takes a value of `--lines` that is no list of lines for a path: `ringer run --lines calls.yaml`.
+    fn take_path_of_lines(&mut self) {
+        let is_path = |text: &str| text.contains(['.', '/', '*']) || Path::new(text).exists();
+        if let Some(path) = self.lines.take_if(|text| is_path(text)) {
+            self.paths.insert(0, path);
+            self.lines = Some(arms::ALL.to_owned());
+        }
+    }
+}
+
 /// Runs the suites, and returns the exit code.
-pub async fn run(args: Args) -> ExitCode {
+pub async fn run(mut args: Args) -> ExitCode {
+    args.take_path_of_lines();
     let out = Out::standard();
     if args.schema {
-        out.line(format_args!("{:#}", plan::schema()));
+        out.line(format_args!("{:#}", schema::schema()));
         return out.verdict(true);
     }
     if args.metrics {
-        plan::metrics(args.json, &out);
+        schema::metrics(args.json, &out);
         return out.verdict(true);
     }
     match suites(&args, &out).await {
@@ -192,13 +216,8 @@ async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
     }
     // It may lie in the folder that is emptied.
     let baseline = args.baseline.as_deref().map(write::baseline).transpose()?;
-    write::claim(&args.out)?;
-    let mut stop = Signals::new().map_err(Stop::bad)?;
-    let work = tempfolder()?;
     let earlier = baseline.as_deref().unwrap_or_default();
-    let ended = serve(args, &plan, &work, earlier, &mut stop).await;
-    let _ = std::fs::remove_dir_all(&work);
-    let Ended { calls, interrupted, late } = ended?;
+    let Ended { calls, interrupted, late } = make_calls(args, &plan, earlier).await?;
     let report = write::Report { args, plan: &plan, calls: &calls, baseline: baseline.as_deref(), interrupted, late };
     let verdict = write::results(&report, out).map_err(|why| Stop::bad(format!("{}: {why}", args.out.display())))?;
     Ok(match (interrupted, verdict) {
@@ -211,6 +230,16 @@ async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
     })
 }
 
+/// Makes the calls of a plan, into the folder of the results.
+pub(super) async fn make_calls(args: &Args, plan: &Plan, earlier: &[(Played, Value)]) -> Result<Ended, Stop> {
+    write::claim(&args.out)?;
+    let mut stop = Signals::new().map_err(Stop::bad)?;
+    let work = tempfolder()?;
+    let ended = serve(args, plan, &work, earlier, &mut stop).await;
+    let _ = std::fs::remove_dir_all(&work);
+    ended
+}
+
 /// Plays suites and gives their calls, without a report.
 ///
 /// # Errors
@@ -221,11 +250,7 @@ pub async fn play(args: &Args) -> Result<Vec<Played>, String> {
         Stop::Unreached(why) => why,
     };
     let plan = Plan::from_args(args).map_err(describe)?;
-    write::claim(&args.out).map_err(describe)?;
-    let (mut signals, work) = (Signals::new()?, tempfolder().map_err(describe)?);
-    let ended = serve(args, &plan, &work, &[], &mut signals).await;
-    let _ = std::fs::remove_dir_all(&work);
-    let Ended { calls, interrupted, .. } = ended.map_err(describe)?;
+    let Ended { calls, interrupted, .. } = make_calls(args, &plan, &[]).await.map_err(describe)?;
     if interrupted { Err("interrupted".to_owned()) } else { Ok(calls) }
 }
 
@@ -246,10 +271,13 @@ async fn check_server_metrics(args: &Args, plan: &Plan) -> Result<(), Stop> {
 }
 
 /// A run that is over.
-struct Ended {
-    calls: Vec<Played>,
-    interrupted: bool,
-    late: bool,
+pub(super) struct Ended {
+    /// Calls that were made, and those that were to be.
+    pub calls: Vec<Played>,
+    /// True if somebody ended the run.
+    pub interrupted: bool,
+    /// True if it took longer than it may.
+    pub late: bool,
 }
 
 /// Returns a folder for the engine's data that only this user reads.
@@ -407,7 +435,11 @@ async fn calls(
     let (out, keeps_all_evidence) = (args.out.clone(), args.evidence);
     let caller = Caller { client: client.clone(), show: show.clone(), halt: halt.clone(), out, keeps_all_evidence };
     let played = Mutex::new(Vec::new());
-    let making = all(args, plan, &ready, &caller, at_once, &played);
+    let making = async {
+        arms::check_voices(plan, client).await?;
+        arms::prepare_noises(plan, client).await?;
+        all(args, plan, &ready, &caller, at_once, &played).await
+    };
     tokio::pin!(making);
     let limit = Duration::from_secs(args.timeout.unwrap_or(u64::MAX / 4));
     let (mut interrupted, mut late) = (false, false);
@@ -505,24 +537,28 @@ fn hide_values(log: &Path, masked: &[String]) {
 }
 
 /// Returns a number as the text that bodies and paths carry.
-fn text_of(id: &Value) -> String {
+pub(super) fn text_of(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
 /// Returns a short object of what a run came to, for `--json`.
-fn summary(rows: &[crate::suite::table::Row], exit: Verdict, out: &std::path::Path) -> Value {
-    let row = |row: &crate::suite::table::Row| {
+fn summary(rows: &[Row], exit: Verdict, taxes: &[Tax], out: &Path) -> Value {
+    let row = |row: &Row| {
         json!({
             "file": row.file, "scenario": row.scenario, "passed": row.passed, "failed": row.failed,
             "unknown": row.unknown, "unreachable": row.unreachable, "flaky": row.is_flaky(), "p50_agent_latency": row.p50,
-            "p95_agent_latency": row.p95, "gate": row.gate.as_str(), "reason": row.reason,
+            "p95_agent_latency": row.p95, "gate": if row.gates { Some(row.gate.as_str()) } else { None }, "reason": row.reason,
         })
     };
-    json!({
+    let mut summary = json!({
         "verdict": exit.as_str(),
         "scenarios": rows.iter().map(row).collect::<Vec<_>>(),
         "out": out,
-    })
+    });
+    if !taxes.is_empty() {
+        summary["lines"] = taxes.iter().map(Tax::json).collect();
+    }
+    summary
 }
 
 #[cfg(test)]

@@ -33,8 +33,8 @@ pub struct Difference {
 
 /// Compares scenario by scenario; `before`: calls and lines of the earlier run.
 pub fn compare(now: &[Played], before: &[(Played, Value)], seed: u64) -> Vec<Difference> {
-    let names: BTreeSet<&str> = now.iter().map(|call| call.scenario.as_str()).collect();
-    names.into_iter().filter_map(|name| difference(name, now, before, seed)).collect()
+    let names: BTreeSet<String> = now.iter().map(Played::title).collect();
+    names.iter().filter_map(|name| difference(name, now, before, seed)).collect()
 }
 
 /// Returns the turns of the agent that an earlier run of a scenario heard whole, each once.
@@ -57,9 +57,9 @@ fn is_same_file(one: &str, other: &str) -> bool {
 }
 
 fn difference(name: &str, now: &[Played], before: &[(Played, Value)], seed: u64) -> Option<Difference> {
-    let paired = now.iter().filter(|call| call.scenario == name).filter_map(|call| {
+    let paired = now.iter().filter(|call| call.title() == name).filter_map(|call| {
         let same = |(other, _): &&(Played, Value)| {
-            other.scenario == name && other.seed == call.seed && is_same_file(&other.file, &call.file)
+            other.title() == name && other.seed == call.seed && is_same_file(&other.file, &call.file)
         };
         Some((&before.iter().find(same)?.0, call))
     });

@@ -22,8 +22,19 @@ const POINTS: usize = 600;
 /// Bytes of the header of a WAV file that are searched for its samples.
 const HEADER_BYTES: usize = 4096;
 
+/// A table beside that of the scenarios.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extra {
+    /// Heading of the table.
+    pub title: String,
+    /// Titles of its columns.
+    pub head: Vec<String>,
+    /// Cells of its rows.
+    pub rows: Vec<Vec<String>>,
+}
+
 /// Returns the file; failed calls come first, and their audio is included first.
-pub fn page(title: &str, rows: &[Row], calls: &[Played], notes: &[String]) -> String {
+pub fn page(title: &str, rows: &[Row], calls: &[Played], notes: &[String], extra: &[Extra]) -> String {
     let mut order: Vec<&Played> = calls.iter().collect();
     order.sort_by_key(|call| match call.judgement.verdict {
         Verdict::Failed => 0,
@@ -38,6 +49,7 @@ pub fn page(title: &str, rows: &[Row], calls: &[Played], notes: &[String]) -> St
         "rows": rows.iter().map(Row::cells).collect::<Vec<_>>(),
         "figures": rows.iter().map(figures).collect::<Vec<_>>(),
         "notes": notes,
+        "tables": extra.iter().map(|table| json!([table.title, table.head, table.rows])).collect::<Vec<_>>(),
     });
     let mut size = STYLE.len() + SCRIPT.len() + frame.to_string().len() + 4096;
     let (mut sound, mut calls, mut left) = (0, Vec::new(), 0);
@@ -76,7 +88,7 @@ pub fn page(title: &str, rows: &[Row], calls: &[Played], notes: &[String]) -> St
 
 fn brief(call: &Played) -> Value {
     json!({
-        "scenario": call.scenario, "file": call.file, "seed": call.seed, "verdict": call.judgement.verdict.as_str(),
+        "scenario": call.title(), "file": call.file, "seed": call.seed, "verdict": call.judgement.verdict.as_str(),
         "code": call.judgement.code, "reason": call.judgement.reason, "result": call.result_id(),
         "seconds": call.record["duration_ms"].as_f64().unwrap_or(0.0) / 1000.0,
     })
@@ -147,7 +159,9 @@ mod tests {
         calls[1].opus = vec![1; 30];
         let pcm: Vec<i16> = (0..1200).map(|at| if at % 2 == 0 { 16_384 } else { 0 }).collect();
         calls[1].peaks = peaks(&write_wav(16_000, 2, &pcm));
-        let text = page("Run", &[], &calls, &["a note".to_owned()]);
+        let lines = Extra { title: "Lines".into(), head: vec!["line".into()], rows: vec![vec!["pcmu".into()]] };
+        let text = page("Run", &[], &calls, &["a note".to_owned()], &[lines]);
+        assert!(text.contains(r#""tables":[["Lines",["line"],[["pcmu"]]]]"#), "the table is in it");
         assert!(!text.contains("</script><b>") && text.contains("\\u003c/script>"), "a name ends no script");
         assert!(!text.contains("http://") && !text.contains("https://"), "nothing is fetched");
         assert!(text.find("bad").expect("it is there") < text.find("\"fine\"").expect("it is there"));
@@ -158,7 +172,7 @@ mod tests {
     fn sound_is_left_out_where_it_is_too_much() {
         let mut calls: Vec<Played> = (0..4).map(|seed| call("a", seed, Verdict::Passed, "", &[])).collect();
         calls.iter_mut().for_each(|call| call.opus = vec![7; 5 << 20]);
-        let text = page("Run", &[], &calls, &[]);
+        let text = page("Run", &[], &calls, &[], &[]);
         assert_eq!(text.matches("\"audio\":").count(), 2);
         assert!(text.len() < FILE_BYTES_MAX, "{}", text.len());
     }

@@ -14,17 +14,18 @@ pub type Skipped = (String, String);
 /// Writer of XML into memory.
 type Xml = Writer<Vec<u8>>;
 
-/// Returns the document; `masked` values are not in it.
-pub fn document(calls: &[Played], skipped: &[Skipped]) -> String {
+/// Returns the document. `remarks`: text of each suite, as the table of lines. Calls that do not count for a gate are
+/// skipped where they did not pass, with the reason.
+pub fn document(calls: &[Played], skipped: &[Skipped], remarks: &str) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
-    let written = write(&mut xml, calls, skipped);
+    let written = write(&mut xml, calls, skipped, remarks);
     debug_assert!(written.is_ok(), "memory takes every byte");
     let mut text = String::from_utf8(xml.into_inner()).unwrap_or_default();
     text.push('\n');
     text
 }
 
-fn write(xml: &mut Xml, calls: &[Played], skipped: &[Skipped]) -> io::Result<()> {
+fn write(xml: &mut Xml, calls: &[Played], skipped: &[Skipped], remarks: &str) -> io::Result<()> {
     let mut files: Vec<&str> = Vec::new();
     for file in calls.iter().map(|call| call.file.as_str()).chain(skipped.iter().map(|(file, _)| file.as_str())) {
         if !files.contains(&file) {
@@ -36,14 +37,16 @@ fn write(xml: &mut Xml, calls: &[Played], skipped: &[Skipped]) -> io::Result<()>
     if files.is_empty() {
         return suites.write_empty().map(|_| ());
     }
-    suites.write_inner_content(|xml| files.iter().try_for_each(|file| suite(xml, file, calls, skipped)))?;
+    suites.write_inner_content(|xml| files.iter().try_for_each(|file| suite(xml, file, calls, skipped, remarks)))?;
     Ok(())
 }
 
-fn suite(xml: &mut Xml, file: &str, calls: &[Played], skipped: &[Skipped]) -> io::Result<()> {
+fn suite(xml: &mut Xml, file: &str, calls: &[Played], skipped: &[Skipped], remarks: &str) -> io::Result<()> {
     let of_file: Vec<&Played> = calls.iter().filter(|call| call.file == file).collect();
     let left: Vec<&str> = skipped.iter().filter(|(of, _)| of == file).map(|(_, name)| name.as_str()).collect();
-    let count = |verdict| of_file.iter().filter(|call| call.judgement.verdict == verdict).count();
+    let counts = |call: &&&Played, verdict| call.gates && call.judgement.verdict == verdict;
+    let count = |verdict| of_file.iter().filter(|call| counts(call, verdict)).count();
+    let aside = of_file.iter().filter(|call| !call.gates && call.judgement.verdict != Verdict::Passed).count();
     let errors = (count(Verdict::Unknown) + count(Verdict::Unreachable)).to_string();
     let seconds: f64 = of_file.iter().filter_map(|call| seconds(call)).sum();
     xml.create_element("testsuite")
@@ -51,7 +54,7 @@ fn suite(xml: &mut Xml, file: &str, calls: &[Played], skipped: &[Skipped]) -> io
         .with_attribute(("tests", &*(of_file.len() + left.len()).to_string()))
         .with_attribute(("failures", &*count(Verdict::Failed).to_string()))
         .with_attribute(("errors", &*errors))
-        .with_attribute(("skipped", &*left.len().to_string()))
+        .with_attribute(("skipped", &*(left.len() + aside).to_string()))
         .with_attribute(("time", &*format!("{seconds:.3}")))
         .write_inner_content(|xml| {
             of_file.iter().try_for_each(|call| case(xml, call))?;
@@ -59,7 +62,11 @@ fn suite(xml: &mut Xml, file: &str, calls: &[Played], skipped: &[Skipped]) -> io
                 let case = xml.create_element("testcase").with_attribute(("classname", &*plain(file)));
                 let case = case.with_attribute(("name", &*plain(name)));
                 case.write_inner_content(|xml| xml.create_element("skipped").write_empty().map(|_| ())).map(|_| ())
-            })
+            })?;
+            if !remarks.is_empty() {
+                xml.create_element("system-out").write_text_content(BytesText::new(&plain(remarks)))?;
+            }
+            Ok(())
         })?;
     Ok(())
 }
@@ -69,7 +76,7 @@ fn seconds(call: &Played) -> Option<f64> {
 }
 
 fn case(xml: &mut Xml, call: &Played) -> io::Result<()> {
-    let name = format!("{} [seed {}]", call.scenario, call.seed);
+    let name = format!("{} [seed {}]", call.title(), call.seed);
     xml.create_element("testcase")
         .with_attribute(("classname", &*plain(&call.file)))
         .with_attribute(("name", &*plain(&name)))
@@ -78,15 +85,18 @@ fn case(xml: &mut Xml, call: &Played) -> io::Result<()> {
             xml.create_element("properties").write_inner_content(|xml| properties(xml, call))?;
             let tag = match call.judgement.verdict {
                 Verdict::Passed => None,
+                // A build server shows each failure as one of the build.
+                _ if !call.gates => Some("skipped"),
                 Verdict::Failed => Some("failure"),
                 Verdict::Unreachable | Verdict::Unknown => Some("error"),
             };
             if let Some(tag) = tag {
                 let reason = plain(&call.judgement.reason);
-                xml.create_element(tag)
-                    .with_attribute(("type", &*plain(&call.judgement.code)))
-                    .with_attribute(("message", &*reason))
-                    .write_text_content(BytesText::new(&reason))?;
+                let element = match tag {
+                    "skipped" => xml.create_element(tag),
+                    _ => xml.create_element(tag).with_attribute(("type", &*plain(&call.judgement.code))),
+                };
+                element.with_attribute(("message", &*reason)).write_text_content(BytesText::new(&reason))?;
             }
             let said = transcript(call);
             if !said.is_empty() {
@@ -155,9 +165,14 @@ mod tests {
         calls[1].record["metrics"] =
             json!([{"name": "talk_ratio", "value": 0.5}, {"name": "interface", "value": "PHONE"}]);
         calls[1].record["metadata"] = json!({"platform_call_id": "c&9"});
-        let text = document(&calls, &[("suite.yaml".into(), "left out".into())]);
+        let aside = Played { arm: "loss5".into(), gates: false, ..call("e", 1, Verdict::Failed, "deaf", &[]) };
+        calls.push(aside);
+        let text = document(&calls, &[("suite.yaml".into(), "left out".into())], "the lines");
         for expect in [
-            "<testsuite name=\"suite.yaml\" tests=\"5\" failures=\"1\" errors=\"2\" skipped=\"1\"",
+            "<testsuite name=\"suite.yaml\" tests=\"6\" failures=\"1\" errors=\"2\" skipped=\"2\"",
+            "name=\"e [loss5] [seed 1]\"",
+            "<skipped message=\"deaf\">deaf</skipped>",
+            "<system-out>the lines</system-out>\n  </testsuite>",
             "name=\"a &quot;b&quot; [seed 1]\"",
             "<failure type=\"expectation\" message=\"x &lt; y\u{fffd}\">",
             "<error type=\"expectation\" message=\"nobody\">",

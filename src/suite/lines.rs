@@ -17,6 +17,7 @@ pub fn line(call: &Played) -> Value {
         "schema_version": SCHEMA_VERSION,
         "file": call.file,
         "scenario": call.scenario,
+        "arm": Some(&call.arm).filter(|arm| !arm.is_empty()),
         "seed": call.seed,
         "result_id": call.result_id(),
         "verdict": call.judgement.verdict.as_str(),
@@ -32,6 +33,7 @@ pub fn line(call: &Played) -> Value {
         "recognizer": metadata("recognizer"),
         "synthesizer": metadata("synthesizer"),
         "voice": metadata("voice"),
+        "impairment": metadata("impairment"),
         "version": env!("CARGO_PKG_VERSION"),
         "heard_whole": call.heard_whole(),
         "files": call.files,
@@ -50,14 +52,22 @@ fn as_played(line: &Value) -> Option<Played> {
     Some(Played {
         file: text("file"),
         scenario: line["scenario"].as_str()?.to_owned(),
+        arm: text("arm"),
+        gates: true,
         seed: line["seed"].as_u64()?,
         judgement: Judgement { verdict, code: text("code"), reason: text("reason") },
-        record: json!({ "metrics": line["metrics"], "latency": line["latency"], "id": line["result_id"] }),
+        record: json!({ "metrics": line["metrics"], "latency": line["latency"], "id": line["result_id"],
+            "engine_quality": line["engine_quality"] }),
         transcript: Vec::new(),
         timeline: Vec::new(),
         turns: Vec::new(),
         peaks: Value::Null,
         opus: Vec::new(),
-        files: Vec::new(),
+        files: line["files"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|file| Some(file.as_str()?.to_owned()))
+            .collect(),
     })
 }

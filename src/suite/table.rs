@@ -9,8 +9,10 @@ use crate::judge::stats::{pass_k, percentile, wilson};
 pub struct Row {
     /// File of the suite.
     pub file: String,
-    /// Scenario of the suite.
+    /// Scenario of the suite, with its arm in brackets where there are several.
     pub scenario: String,
+    /// True if the calls count for the gate.
+    pub gates: bool,
     /// Number of calls that passed.
     pub passed: u64,
     /// Number of calls that failed.
@@ -42,7 +44,8 @@ impl Row {
         let reason = worst.map(|call| call.judgement.reason.clone());
         Row {
             file: calls.first().map(|call| call.file.clone()).unwrap_or_default(),
-            scenario: calls.first().map(|call| call.scenario.clone()).unwrap_or_default(),
+            scenario: calls.first().map(|call| call.title()).unwrap_or_default(),
+            gates: calls.first().is_none_or(|call| call.gates),
             passed,
             failed,
             unreachable,
@@ -87,7 +90,7 @@ impl Row {
             if self.is_flaky() { "flaky".to_owned() } else { String::new() },
             seconds(self.p50),
             seconds(self.p95),
-            self.gate.as_str().to_owned(),
+            if self.gates { self.gate.as_str().to_owned() } else { "-".to_owned() },
             self.reason.clone(),
         ]
     }
@@ -109,10 +112,15 @@ pub const HEAD: [&str; 10] = [
 
 /// Returns the table for a terminal; blanks separate the columns.
 pub fn plain(rows: &[Row]) -> String {
-    let mut lines: Vec<Vec<String>> = vec![HEAD.iter().map(|title| (*title).to_owned()).collect()];
-    lines.extend(rows.iter().map(Row::cells));
+    plain_cells(&HEAD, rows.iter().map(Row::cells))
+}
+
+/// Returns cells for a terminal; blanks separate the columns.
+pub fn plain_cells(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut lines: Vec<Vec<String>> = vec![head.iter().map(|title| (*title).to_owned()).collect()];
+    lines.extend(rows);
     let width = |at: usize| lines.iter().map(|cells| cells[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let line = |cells: &Vec<String>| {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
@@ -122,11 +130,16 @@ pub fn plain(rows: &[Row]) -> String {
 
 /// Returns the table as Markdown.
 pub fn markdown(rows: &[Row]) -> String {
+    markdown_cells(&HEAD, rows.iter().map(Row::cells))
+}
+
+/// Returns cells as Markdown.
+pub fn markdown_cells(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let escaped = |cell: &String| cell.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;");
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-    let head = line(HEAD.iter().map(|title| (*title).to_owned()).collect());
-    let rule = line(HEAD.iter().map(|_| "---".to_owned()).collect());
-    let body = rows.iter().map(|row| line(row.cells().iter().map(escaped).collect()));
+    let rule = line(head.iter().map(|_| "---".to_owned()).collect());
+    let head = line(head.iter().map(|title| (*title).to_owned()).collect());
+    let body = rows.map(|cells| line(cells.iter().map(escaped).collect()));
     [head, rule].into_iter().chain(body).collect::<Vec<_>>().join("\n")
 }
 

@@ -11,6 +11,8 @@ pub fn call(scenario: &str, seed: u64, verdict: Verdict, reason: &str, latency: 
     Played {
         file: "suite.yaml".into(),
         scenario: scenario.into(),
+        arm: String::new(),
+        gates: true,
         seed,
         judgement: Judgement { verdict, code: code.into(), reason: reason.into() },
         record: json!({ "id": seed * 10, "latency": latency, "duration_ms": 1500, "metrics": [] }),

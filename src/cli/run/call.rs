@@ -55,7 +55,7 @@ impl Caller {
         if let Some(status) = await_end(&command).await {
             return job.not_made(Judgement::not_started(format!("the agent's command {status}")));
         }
-        let line = self.show.line(&job.scenario.name, job.seed);
+        let line = self.show.line(&job.title(), job.seed);
         let played = match self.follow(job, ready, &line).await {
             Ok(record) => self.gather(job, record, &command).await,
             Err(trouble) => job.not_made(Judgement::unknown("server", trouble.to_string())),
@@ -169,7 +169,11 @@ impl Caller {
         }
         let peaks = peaks(&recording);
         let mut played = Played { record, transcript, timeline, turns, peaks, opus, ..job.not_made(judgement) };
-        let name = format!("{}-{}", file_name(job, &self.show.masked), job.seed);
+        let arm = if job.arm.is_empty() { String::new() } else { format!("-{}", slug(&job.arm)) };
+        let name = format!("{}{arm}-{}", file_name(job, &self.show.masked), job.seed);
+        let events: String = played.timeline.iter().map(|event| format!("{event}\n")).collect();
+        let events = mask(&events, &self.show.masked);
+        self.write(&mut played, &format!("timelines/{name}.jsonl"), events.as_bytes());
         self.write(&mut played, &format!("recordings/{name}.wav"), &recording);
         if self.keeps_all_evidence || played.judgement.verdict != Verdict::Passed {
             let evidence = self.client.file(&path("evidence")).await.unwrap_or_default();

@@ -91,6 +91,20 @@ impl Client {
         answer.json().await.map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
     }
 
+    /// Sends a POST with a JSON body; returns a header field of the answer.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub(crate) async fn post_for_header(
+        &self,
+        path: &str,
+        body: &Value,
+        header: &str,
+    ) -> Result<Option<String>, Trouble> {
+        let answer = self.send(self.client.post(format!("{}{path}", self.base)).json(body)).await?;
+        Ok(answer.headers().get(header).and_then(|value| value.to_str().ok()).map(str::to_owned))
+    }
+
     /// Sends a PATCH with a JSON body; returns the JSON answer.
     ///
     /// # Errors

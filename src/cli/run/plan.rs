@@ -1,21 +1,24 @@
 //! Plan of a run: which scenarios of which files with which seeds, and the resources that are made of them.
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::client::{Client, Trouble};
 use super::files::files;
 use super::platforms;
 use super::rooms::{self, Entry, Tokens};
-use super::{Args, Stop, refusal, text_of};
+
+use super::{Args, Stop, arms, refusal, text_of};
 use crate::cli::out::Out;
 use crate::clock::new_id;
 use crate::config::{nearest, variable};
 use crate::judge::catalogue;
 use crate::suite::expand::{Connect, Made};
-use crate::suite::file::{Scenario, from_file, human_fields, simulation_fields};
+use crate::suite::file::{Scenario, from_file};
 use crate::suite::mask::mask;
 use crate::suite::spawn::Spawn;
-use crate::suite::verdict::{Judgement, UntoldRule};
+use crate::suite::telephone::{LINES, TelephoneLine};
+use crate::suite::verdict::Judgement;
 use crate::suite::yaml::Place;
 use crate::suite::{Played, baseline};
 
@@ -37,6 +40,7 @@ pub(crate) struct Suite {
 }
 
 /// One call to make.
+#[derive(Clone)]
 pub(crate) struct Job {
     /// Place of its file.
     pub suite: usize,
@@ -44,16 +48,29 @@ pub(crate) struct Job {
     pub file: String,
     /// Scenario that the call plays.
     pub scenario: Scenario,
+    /// Arm of the run that the call belongs to; empty where there is one alone.
+    pub arm: String,
+    /// True if the call counts for the gate of its scenario.
+    pub gates: bool,
+    /// Hash of its scenario as the file has it: it tells a later command whether the file has changed.
+    pub fingerprint: String,
     /// Base seed of the repetition.
     pub seed: u64,
 }
 
 impl Job {
+    /// Returns the name of its scenario, with its arm in brackets where there are several.
+    pub(crate) fn title(&self) -> String {
+        if self.arm.is_empty() { self.scenario.name.clone() } else { format!("{} [{}]", self.scenario.name, self.arm) }
+    }
+
     /// Returns the record of a call that was not made.
     pub(crate) fn not_made(&self, judgement: Judgement) -> Played {
         Played {
             file: self.file.clone(),
             scenario: self.scenario.name.clone(),
+            arm: self.arm.clone(),
+            gates: self.gates,
             seed: self.seed,
             judgement,
             record: Value::Null,
@@ -98,15 +115,15 @@ pub(crate) struct Plan {
     pub is_at_server: bool,
     /// Metrics of expectations that are not built in, each with its position.
     pub unknown_metrics: Vec<(String, Place)>,
+    /// Lines that each scenario is called through; empty: as its file says.
+    pub lines: Vec<&'static TelephoneLine>,
+    /// Remarks on the plan, for a person.
+    pub notes: Vec<String>,
 }
 
 impl Plan {
-    /// Reads the files.
-    ///
-    /// # Errors
-    /// Everything that is wrong in them, or that no scenario is asked for.
-    pub(crate) fn from_args(args: &Args) -> Result<Plan, Stop> {
-        let mut plan = Plan {
+    fn empty(args: &Args) -> Plan {
+        Plan {
             suites: Vec::new(),
             jobs: Vec::new(),
             skipped: Vec::new(),
@@ -117,7 +134,23 @@ impl Plan {
             sim: args.sim,
             is_at_server: args.server.is_some(),
             unknown_metrics: Vec::new(),
-        };
+            lines: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Returns a plan of calls that no file names.
+    pub(crate) fn of_calls(suite: Suite, jobs: Vec<Job>, args: &Args) -> Plan {
+        Plan { suites: vec![suite], jobs, ..Plan::empty(args) }
+    }
+
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// Everything that is wrong in them, or that no scenario is asked for.
+    pub(crate) fn from_args(args: &Args) -> Result<Plan, Stop> {
+        let mut plan = Plan::empty(args);
+        let lines = arms::lines(args)?;
         let (mut problems, mut names): (Vec<String>, Vec<(String, String)>) = Default::default();
         let mut wanted = 0;
         for (at, path) in files(&args.paths).map_err(Stop::bad)?.into_iter().enumerate() {
@@ -129,6 +162,7 @@ impl Plan {
                 }
             };
             let file = path.to_string_lossy().into_owned();
+            let masked = suite.masked.clone();
             plan.mask(suite.masked);
             problems.extend(plan.admit(args, &file, &suite.connect, suite.spawn.is_some()));
             let entry = plan.room_entry(args, &suite.connect).unwrap_or_else(|why| {
@@ -151,15 +185,24 @@ impl Plan {
                     continue;
                 }
                 let repeat = args.repeat.or(scenario.repeat).unwrap_or(1);
+                let fingerprint = fingerprint(&scenario, &masked);
                 let job = |repetition| Job {
                     suite: at,
                     file: file.clone(),
                     scenario: scenario.clone(),
+                    arm: String::new(),
+                    gates: true,
+                    fingerprint: fingerprint.clone(),
                     seed: args.seed + u64::from(repetition),
                 };
                 plan.jobs.extend((0..repeat).map(job));
             }
             plan.suites.push(Suite { at, file, connect: suite.connect, spawn: suite.spawn, entry });
+        }
+        if let Some(arms) = lines {
+            plan.notes.extend(arms::replaced_conditions(&plan));
+            plan.split(&arms)?;
+            plan.lines = LINES.iter().filter(|line| arms.iter().any(|arm| arm.name == line.name)).collect();
         }
         problems.extend(plan.repeated_dispatches());
         if problems.is_empty() && wanted == 0 {
@@ -177,7 +220,7 @@ impl Plan {
     }
 
     /// Returns problems of suites whose calls would each need an agent dispatched into the same room.
-    fn repeated_dispatches(&self) -> Vec<String> {
+    pub(crate) fn repeated_dispatches(&self) -> Vec<String> {
         let problem = |suite: &Suite| {
             let calls = self.jobs.iter().filter(|job| job.suite == suite.at).count();
             rooms::repeated_dispatch(&suite.connect, suite.entry.as_ref()?, calls)
@@ -227,7 +270,7 @@ impl Plan {
         if problems.is_empty() { Ok(()) } else { Err(Stop::Bad(self.hidden(problems))) }
     }
 
-    fn hidden(&self, lines: Vec<String>) -> Vec<String> {
+    pub(crate) fn hidden(&self, lines: Vec<String>) -> Vec<String> {
         lines.iter().map(|line| mask(line, &self.masked)).collect()
     }
 
@@ -319,7 +362,8 @@ impl Plan {
             let jobs = self.jobs.iter().filter(|job| job.suite == suite.at);
             let jobs = jobs.map(|job| {
                 json!({
-                    "scenario": job.scenario.name, "seed": job.seed, "digital_human": job.scenario.human,
+                    "scenario": job.scenario.name, "arm": Some(&job.arm).filter(|arm| !arm.is_empty()),
+                    "seed": job.seed, "digital_human": job.scenario.human,
                     "simulation": job.scenario.simulation,
                 })
             });
@@ -353,7 +397,9 @@ impl Plan {
         }
         let mut ready: Vec<Ready> = Vec::new();
         for (at, job) in self.jobs.iter().enumerate() {
-            let same = |other: &Job| other.suite == job.suite && other.scenario.name == job.scenario.name;
+            let same = |other: &Job| {
+                other.suite == job.suite && other.scenario.name == job.scenario.name && other.arm == job.arm
+            };
             if let Some(before) = self.jobs[..at].iter().rposition(same) {
                 ready.push(ready[before].clone());
                 continue;
@@ -420,6 +466,12 @@ impl Plan {
     }
 }
 
+/// Returns a hash of the fields of a scenario, without the `masked` values.
+pub(crate) fn fingerprint(scenario: &Scenario, masked: &[String]) -> String {
+    let fields = json!({ "digital_human": scenario.human, "simulation": scenario.simulation });
+    hex::encode(Sha256::digest(mask(&fields.to_string(), masked)))
+}
+
 /// Returns a line about a metric that is neither built in nor one of the server's `own`.
 fn unknown_metric(name: &str, at: &Place, own: &[String]) -> String {
     let mut known: Vec<&str> =
@@ -474,87 +526,4 @@ fn is_here(uri: Option<&str>) -> bool {
     let Some(uri) = uri else { return true };
     let host = uri.rsplit_once('@').map_or(uri, |(_, host)| host);
     host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("sip:127.")
-}
-
-/// Prints the metrics that an expectation may name: a table, or one JSON array.
-pub(crate) fn metrics(as_json: bool, out: &Out) {
-    let numbers = || catalogue::BUILT_IN.iter().filter(|metric| metric.is_number());
-    if as_json {
-        let all =
-            numbers().map(|metric| json!({ "name": metric.name, "unit": metric.unit, "definition": metric.text }));
-        return out.line(format_args!("{:#}", all.collect::<Value>()));
-    }
-    let widest = |of: fn(&catalogue::BuiltIn) -> usize| numbers().map(of).max().unwrap_or(0);
-    let (name, unit) = (widest(|metric| metric.name.len()), widest(|metric| metric.unit.len()));
-    numbers()
-        .for_each(|metric| out.line(format_args!("{:name$}  {:unit$}  {}", metric.name, metric.unit, metric.text)));
-}
-
-/// Returns the JSON Schema of the files.
-pub(crate) fn schema() -> Value {
-    use crate::model::digital_human::DigitalHumanSpec;
-    use crate::model::expectation::Expectation;
-    use crate::model::simulation::SimulationSpec;
-    let mut generator = schemars::generate::SchemaSettings::draft2020_12().into_generator();
-    let expectation = generator.subschema_for::<Expectation>();
-    let human = generator.root_schema_for::<DigitalHumanSpec>().to_value();
-    let simulation = generator.root_schema_for::<SimulationSpec>().to_value();
-    let mut definitions = serde_json::Map::new();
-    let mut fields = serde_json::Map::new();
-    for (schema, names) in [(human, human_fields()), (simulation, simulation_fields())] {
-        definitions.extend(schema["$defs"].as_object().cloned().unwrap_or_default());
-        fields.extend(
-            names.into_iter().filter_map(|name| Some((name.clone(), schema["properties"].get(&name)?.clone()))),
-        );
-    }
-    let text = json!({ "type": "string" });
-    let texts = json!({ "type": "array", "items": text });
-    let milliseconds = json!({ "type": "number", "minimum": 0, "maximum": 600_000 });
-    let turn = |word: &str, value: Value| json!({ "type": "object", "properties": { word: value }, "required": [word], "additionalProperties": false });
-    let words = json!({
-        "name": text, "tags": { "anyOf": [text, texts] }, "persona": text, "goal": text,
-        "traits": { "type": "object" }, "success": text, "expect": { "type": "array", "items": expectation },
-        "turns": { "type": "array", "items": { "anyOf": [
-            turn("say", text.clone()),
-            turn("dtmf", json!({ "type": ["string", "number"] })),
-            turn("wait", milliseconds.clone()),
-            turn("interrupt", json!({ "type": "object", "required": ["after_ms", "say"], "additionalProperties": false,
-                "properties": { "after_ms": milliseconds, "say": text } })),
-            turn("expect", json!({ "type": "object", "minProperties": 1, "additionalProperties": false, "properties": {
-                "contains": { "anyOf": [text, texts] }, "excludes": { "anyOf": [text, texts] }, "meaning": text,
-                "exact": text, "within_ms": milliseconds, "absent": { "type": "boolean" } } })),
-        ] } },
-        "repeat": { "type": "integer", "minimum": 1, "maximum": 1000 },
-        "noise": fields.get("background_noise").cloned().unwrap_or_default(),
-        "noise_db": { "type": "number", "minimum": 5, "maximum": 30 },
-        "network": fields.get("connection_quality").cloned().unwrap_or_default(),
-        "max_seconds": { "type": "number", "minimum": 1, "maximum": 86_400 },
-        "ring_seconds": { "type": "number", "minimum": 1, "maximum": 3600 },
-        "gate": { "type": "object", "additionalProperties": false,
-            "properties": {
-                "pass_rate": { "type": "number", "minimum": 0, "maximum": 1 },
-                "untold": { "enum": UntoldRule::WORDS.map(|(word, _)| word) },
-            } },
-    });
-    fields.extend(words.as_object().cloned().unwrap_or_default());
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Suite",
-        "type": "object",
-        "required": ["version", "connect", "scenarios"],
-        "additionalProperties": false,
-        "properties": {
-            "version": { "const": 1 },
-            "connect": { "type": "object", "minProperties": 1 },
-            "spawn": { "type": "object", "required": ["command"], "additionalProperties": false, "properties": {
-                "command": { "anyOf": [text, texts] }, "shell": { "type": "boolean" },
-                "env": { "type": "object" },
-                "ready": { "type": "object", "required": ["tcp"], "additionalProperties": false,
-                    "properties": { "tcp": text, "within_s": { "type": "number" } } } } },
-            "defaults": { "type": "object", "properties": fields, "additionalProperties": false },
-            "scenarios": { "type": "array", "minItems": 1, "items": {
-                "type": "object", "required": ["name"], "properties": fields, "additionalProperties": false } },
-        },
-        "$defs": definitions,
-    })
 }

@@ -3,15 +3,17 @@
 use std::io::Write;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::plan::Plan;
 use super::{Args, Stop, summary};
 use crate::cli::complain;
 use crate::cli::out::Out;
 use crate::config::variable;
+use crate::suite::html::Extra;
 use crate::suite::mask::mask;
-use crate::suite::table::Row;
+use crate::suite::table::{Row, markdown_cells, plain_cells};
+use crate::suite::tax::{self, Tax};
 use crate::suite::verdict::Verdict;
 use crate::suite::{Played, baseline as compared, html, junit, lines, table};
 
@@ -103,28 +105,67 @@ pub(crate) fn results(report: &Report<'_>, out: &Out) -> std::io::Result<Verdict
         let differences = compared::compare(calls, before, args.seed);
         notes.extend(compared::plain(&differences).lines().map(str::to_owned));
     }
+    let taxes = tax::taxes(&plan.lines, calls, args.seed);
+    if !taxes.is_empty() {
+        notes.extend(plan.notes.iter().cloned());
+        notes.extend(tax::remarks(&taxes));
+    }
     notes.extend(warnings(calls));
+    let tax_text = if taxes.is_empty() { String::new() } else { plain_cells(&tax::HEAD, taxes.iter().map(Tax::cells)) };
+    let tables = if taxes.is_empty() { Vec::new() } else { vec![tax_table(&taxes)] };
     let text: String = all.iter().map(|line| format!("{line}\n")).collect();
     std::fs::write(args.out.join("results.jsonl"), hide(&text))?;
-    std::fs::write(args.out.join("junit.xml"), hide(&junit::document(calls, &plan.skipped)))?;
-    std::fs::write(args.out.join("report.html"), hide(&html::page("Ringer run", &rows, calls, &notes)))?;
+    std::fs::write(args.out.join("junit.xml"), hide(&junit::document(calls, &plan.skipped, &tax_text)))?;
+    std::fs::write(args.out.join("report.html"), hide(&html::page("Ringer run", &rows, calls, &notes, &tables)))?;
+    std::fs::write(args.out.join("run.json"), hide(&format!("{:#}\n", manifest(args, plan))))?;
     if let Some(path) = variable("GITHUB_STEP_SUMMARY") {
-        let text = format!("{}\n\n{}\n", table::markdown(&rows), notes.join("\n\n"));
+        let lines = match taxes.is_empty() {
+            true => String::new(),
+            false => format!("{}\n\n", markdown_cells(&tax::HEAD, taxes.iter().map(Tax::cells))),
+        };
+        let text = format!("{}\n\n{lines}{}\n", table::markdown(&rows), notes.join("\n\n"));
         let written = std::fs::OpenOptions::new().append(true).create(true).open(&path);
         if let Err(error) = written.and_then(|mut file| file.write_all(hide(&text).as_bytes())) {
             complain(format!("GITHUB_STEP_SUMMARY: {path}: {error}"));
         }
     }
     if args.json {
-        out.line(hide(&summary(&rows, verdict, &args.out).to_string()));
+        out.line(hide(&summary(&rows, verdict, &taxes, &args.out).to_string()));
         return Ok(verdict);
     }
     if !rows.is_empty() {
         out.line(hide(&table::plain(&rows)));
     }
+    if !taxes.is_empty() {
+        out.line(format_args!("\n{}\n", hide(&tax_text)));
+    }
     notes.iter().for_each(|note| out.line(hide(note)));
     out.line(format_args!("results lie in {}", args.out.display()));
     Ok(verdict)
+}
+
+/// Returns the table of lines for the page.
+fn tax_table(taxes: &[Tax]) -> Extra {
+    Extra {
+        title: "What each line costs the agent".to_owned(),
+        head: tax::HEAD.map(str::to_owned).to_vec(),
+        rows: taxes.iter().map(Tax::cells).collect(),
+    }
+}
+
+/// Returns what a later command has to know of a run: where its calls were made, and of which scenarios.
+fn manifest(args: &Args, plan: &Plan) -> Value {
+    let mut scenarios: Vec<Value> = Vec::new();
+    for job in &plan.jobs {
+        let one = json!({ "file": job.file, "scenario": job.scenario.name, "sha256": job.fingerprint });
+        if !scenarios.contains(&one) {
+            scenarios.push(one);
+        }
+    }
+    json!({
+        "schema_version": 1, "version": env!("CARGO_PKG_VERSION"), "virtual_time": args.sim, "server": args.server,
+        "seed": args.seed, "lines": plan.lines.iter().map(|line| line.name).collect::<Vec<_>>(), "scenarios": scenarios,
+    })
 }
 
 /// Number of warnings that are shown; the others lie in the results.
@@ -137,7 +178,7 @@ fn warnings(calls: &[Played]) -> Vec<String> {
         for warning in call.warnings() {
             match found.iter_mut().find(|(known, _, _)| *known == warning) {
                 Some((_, _, count)) => *count += 1,
-                None => found.push((warning, format!("{} [seed {}]", call.scenario, call.seed), 1)),
+                None => found.push((warning, format!("{} [seed {}]", call.title(), call.seed), 1)),
             }
         }
     }
@@ -154,14 +195,16 @@ fn warnings(calls: &[Played]) -> Vec<String> {
 /// Returns a row for each scenario, in the order of the files; missing calls count as not known.
 fn rows(plan: &Plan, calls: &[Played]) -> Vec<Row> {
     let mut rows = Vec::new();
-    let mut done: Vec<&str> = Vec::new();
+    let mut done: Vec<(&str, &str)> = Vec::new();
     for job in &plan.jobs {
-        if done.contains(&job.scenario.name.as_str()) {
+        let row = (job.scenario.name.as_str(), job.arm.as_str());
+        if done.contains(&row) {
             continue;
         }
-        done.push(&job.scenario.name);
-        let of_scenario: Vec<&Played> = calls.iter().filter(|call| call.scenario == job.scenario.name).collect();
-        let wanted = plan.jobs.iter().filter(|other| other.scenario.name == job.scenario.name);
+        done.push(row);
+        let is_of_row = |scenario: &str, arm: &str| (scenario, arm) == row;
+        let of_scenario: Vec<&Played> = calls.iter().filter(|call| is_of_row(&call.scenario, &call.arm)).collect();
+        let wanted = plan.jobs.iter().filter(|other| is_of_row(&other.scenario.name, &other.arm));
         let missing = wanted.filter(|other| of_scenario.iter().all(|call| call.seed != other.seed));
         let missing: Vec<Played> = missing
             .map(|job| {
@@ -177,10 +220,11 @@ fn rows(plan: &Plan, calls: &[Played]) -> Vec<Row> {
 /// Returns failed if one gate failed, else unreachable if the agent behind one that is not passed was not reached, else
 /// unknown if one is not known, else passed.
 fn overall(rows: &[Row]) -> Verdict {
-    let has = |verdict| rows.iter().any(|row| row.gate == verdict);
+    let gates: Vec<&Row> = rows.iter().filter(|row| row.gates).collect();
+    let has = |verdict| gates.iter().any(|row| row.gate == verdict);
     match (has(Verdict::Failed), has(Verdict::Unknown)) {
         (true, _) => Verdict::Failed,
-        _ if rows.iter().any(|row| row.gate != Verdict::Passed && row.unreachable > 0) => Verdict::Unreachable,
+        _ if gates.iter().any(|row| row.gate != Verdict::Passed && row.unreachable > 0) => Verdict::Unreachable,
         (false, true) => Verdict::Unknown,
         (false, false) => Verdict::Passed,
     }

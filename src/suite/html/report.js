@@ -234,6 +234,7 @@ data.notes.forEach(note => page.append(el('p', note, 'note')));
 const rows = table(data.head.map(title => title.replace('unknown', 'not judged')), data.rows.map(rowOf));
 rows.id = 'table';
 page.append(rows);
+data.tables.forEach(([title, head, rows]) => page.append(el('h2', title), table(head, rows)));
 if (data.left) page.append(el('p', data.left + ' calls did not fit into this file.', 'note'));
 data.calls.forEach((call, index) => {
   boxes.push(callBox(call, index));
