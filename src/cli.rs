@@ -44,6 +44,7 @@ pub mod models;
 pub mod openapi;
 mod out;
 mod progress;
+pub mod replay;
 pub mod run;
 mod sample;
 pub mod selftest;
@@ -97,6 +98,8 @@ pub enum Command {
     Demo(demo::Args),
     /// Run suites of tests that lie beside an agent's code.
     Run(run::Args),
+    /// Play calls of a run again with one thing changed, and tell where and by how much they part.
+    Replay(replay::Args),
     /// Make many calls at once and report how exactly they were paced.
     Load(load::Args),
     /// Run calls to the sample agent in virtual time, from a seed.
@@ -143,6 +146,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Agent(args) => agent::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Run(args) => run::run(args).await,
+        Command::Replay(args) => replay::run(args).await,
         Command::Load(args) => load::run(args).await,
         Command::Sim(args) => sim::run(args).await,
         Command::Selftest(args) => selftest::run(args).await,

@@ -7,6 +7,7 @@ mod judges;
 mod limits;
 mod models;
 mod outside;
+mod replay;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -52,7 +53,12 @@ impl Bench {
 
     /// Returns `ringer run` in the folder, with what it prints piped.
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = ringer(&[&["run"], args].concat());
+        self.program(&[&["run"], args].concat())
+    }
+
+    /// Returns the program in the folder, with what it prints piped.
+    fn program(&self, args: &[&str]) -> Command {
+        let mut command = ringer(args);
         command.current_dir(self.path()).stderr(std::process::Stdio::piped());
         command
             .env("RINGER_LOG", "error")
@@ -63,7 +69,11 @@ impl Bench {
     }
 
     async fn run(&self, args: &[&str]) -> Ran {
-        let out = timeout(RUN, self.command(args).output()).await.expect("it ends in time").expect("it starts");
+        self.await_end(self.command(args)).await
+    }
+
+    async fn await_end(&self, mut command: Command) -> Ran {
+        let out = timeout(RUN, command.output()).await.expect("it ends in time").expect("it starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is text");
         Ran { code: out.status.code().unwrap_or(-1), out: text(out.stdout), err: text(out.stderr) }
     }
