@@ -5,6 +5,7 @@
 mod audio;
 mod duplex;
 mod pitch;
+mod pressed;
 mod probes;
 mod reverb;
 mod sound;
@@ -250,6 +251,11 @@ pub struct Metrics {
     /// silence alone, not from the agent's words.
     pub non_directed_selectivity: Option<f64>,
 
+    /// Longest silence inside one turn of the agent, seconds.
+    pub longest_agent_pause: Option<f64>,
+    /// Number of times that the agent spoke on for more than a second over keys that were pressed into its speech.
+    pub keys_talked_over: Option<f64>,
+
     /// True when no word tells where a sentence of the agent ends: for the selectivities it ends with its turn.
     #[serde(skip)]
     pub no_punctuation: bool,
@@ -310,6 +316,7 @@ pub fn metrics(conversation: &Conversation) -> Metrics {
     shares(&mut metrics, conversation, &heard);
     duplex::measure(&mut metrics, conversation, &heard);
     probes::measure(&mut metrics, conversation, &heard);
+    pressed::measure(&mut metrics, conversation, &heard);
     metrics
 }
 

@@ -5,7 +5,7 @@ use super::edges::Edges;
 use super::spec::{CallSpec, NoiseSpec};
 use super::utterance::{Begun, Utterance};
 use crate::dtmf::{Pace, Tones};
-use crate::frame::{FRAME, Frame, Sample};
+use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use crate::impair::Impair;
 use crate::mixer::{Mixer, NOTHING, Sum};
 
@@ -19,6 +19,8 @@ pub(super) struct Mouth {
     noise_gain: f32,
     tones: Option<Tones>,
     impair: Impair,
+    /// Samples at the beginning of each utterance that are not sent.
+    onset_lost: Sample,
     mixer: Mixer,
     /// Mixer of the audio before noise is added.
     clean: Mixer,
@@ -68,6 +70,7 @@ impl Mouth {
                 .map_or(0.0, |noise| if rate_hz < crate::frame::RATE_HZ { noise.gain_narrow } else { noise.gain_wide }),
             tones: None,
             impair: Impair::new(spec.audio_quality, rate_hz, draws()),
+            onset_lost: Sample::from(spec.onset_lost_ms) * PER_MS,
             mixer: Mixer::new(),
             clean: Mixer::new(),
             said_to: 0,
@@ -175,10 +178,8 @@ impl Mouth {
             }
         }
         if let Some(mut utterance) = self.utterance.take() {
-            let from = first(&utterance, at);
-            let said = utterance.render(&mut sum, from);
+            let said = self.render_words(&mut utterance, at, &mut sum);
             sounds = true;
-            self.edges.follow(at, &sum, from);
             if let Some(to) = said.wrote_to {
                 self.said_to = at + to as Sample;
             }
@@ -213,6 +214,21 @@ impl Mouth {
     }
 }
 
+impl Mouth {
+    /// Adds words to the sum of the frame at `at`, but their beginning where that is lost.
+    fn render_words(&mut self, utterance: &mut Utterance, at: Sample, sum: &mut Sum) -> super::utterance::Rendered {
+        let from = first(utterance, at);
+        let is_lost = self.onset_lost > 0 && at < utterance.started.unwrap_or(at) + self.onset_lost;
+        let before = is_lost.then_some(*sum);
+        let said = utterance.render(sum, from);
+        self.edges.follow(at, sum, from);
+        if let Some(before) = before {
+            *sum = before;
+        }
+        said
+    }
+}
+
 /// Returns the index in the frame at `at` from which an utterance is mixed.
 fn first(utterance: &Utterance, at: Sample) -> usize {
     utterance.started.map_or(0, |start| (start - at).clamp(0, FRAME as Sample)) as usize
@@ -239,4 +255,31 @@ fn mix_loop(mix: &mut Sum, noise: &mut NoiseSpec, gain: f32) {
 fn round_to_i32(value: f32) -> i32 {
     const MOST: f32 = 2_097_152.0;
     (value.clamp(-MOST, MOST) + 12_582_912.0).to_bits() as i32 - 0x4b40_0000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::Kind;
+    use super::super::io::EffectId;
+    use super::*;
+    use crate::frame::SILENCE;
+
+    #[test]
+    fn a_late_gate_takes_the_beginning_of_each_utterance() {
+        let mut mouth = Mouth::new(&CallSpec { onset_lost_ms: 40, ..CallSpec::default() }, crate::frame::RATE_HZ);
+        let mut next = 0;
+        for number in 1..3 {
+            let mut said = Utterance::new(number, Kind::Turn, true);
+            said.add_words("Yes.", EffectId(number));
+            said.give(EffectId(number), vec![9000; 5 * FRAME].into(), true);
+            mouth.say(said, next);
+            let mut is_loud = || {
+                let (mut frame, mut clean) = (SILENCE, SILENCE);
+                mouth.render(next, &mut frame, &mut clean);
+                next += FRAME as Sample;
+                frame.iter().any(|sample| *sample != 0)
+            };
+            assert_eq!([(); 7].map(|()| is_loud()), [false, false, true, true, true, false, false], "{number}");
+        }
+    }
 }

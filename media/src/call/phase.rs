@@ -17,8 +17,9 @@ use crate::rtp::srtp::SrtpParams;
 use crate::time::Time;
 use std::time::Duration;
 
-/// Time after the end in which a recognizer may still bring the last words.
-const LAST_WORDS: Duration = Duration::from_millis(1500);
+/// Time after the end in which a recognizer may still bring the last words: as long as in the call. A busy machine
+/// needs seconds for a turn, and the last one often decides.
+const LAST_WORDS: Duration = Duration::from_millis(10_000);
 /// Most signals that may come between an answer and the tick that makes it the connection.
 const MOST_BEHIND: usize = 32;
 

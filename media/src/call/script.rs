@@ -102,8 +102,11 @@ pub fn contains_phrase(text: &str, phrase: &str) -> bool {
         return true;
     }
     // Only where the one side has digits can the other's words be meant by them.
-    if has_digits(&heard) == has_digits(&wanted) {
-        return false;
+    match (has_digits(&heard), has_digits(&wanted)) {
+        (false, false) => return false,
+        // The number may be read digit by digit: `4, 7, 1, 1`.
+        (true, true) => return holds(&with_digits_joined(&heard), &with_digits_joined(&wanted)),
+        _ => {}
     }
     let same = |heard: &str, wanted: &str| {
         holds(heard, wanted) || holds(&with_digits_joined(heard), &with_digits_joined(wanted))
@@ -266,6 +269,11 @@ mod tests {
             ("bấm phím chín", "phím 9", true),
             ("撳三字", "3字", true),
             ("The code is four two one seven.", "code is 4217", true),
+            ("Your number is 4, 7, 1, 1.", "4711", true),
+            ("Your number is 4-7-1-1, is that right?", "number is 4711", true),
+            ("Your number is 4711.", "4 7 1 1", true),
+            ("Your number is 4, 1, 7, 1.", "4711", false),
+            ("Your number is 4, 7, 1, 1, 2.", "4711", false),
             ("Please come on in.", "10", false),
             ("I told you once.", "11", false),
             ("Um, hello.", "1", false),

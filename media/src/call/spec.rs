@@ -52,6 +52,9 @@ pub struct CallSpec {
     pub noise: Option<NoiseSpec>,
     /// Band limit, clipping and added noise of the sent audio.
     pub audio_quality: AudioQuality,
+    /// Beginning of each utterance that is not sent, in milliseconds, as by a gate that opens late; 0 for none. This
+    /// side takes it for said.
+    pub onset_lost_ms: u32,
     /// Loss and jitter put between the call and its network, in both directions.
     pub connection: ConnectionSpec,
     /// Fixed sentences, in the call's language.
@@ -83,6 +86,8 @@ pub struct TurnRules {
     /// Received digits count as a turn this long after the last of them, and stop this side's speech (`None`: digits
     /// are only handed to the mind with the next turn).
     pub digit_turn_ms: Option<u32>,
+    /// False to speak on when digits are received; they are handed to the mind with the next turn.
+    pub digits_stop: bool,
 }
 
 impl Default for TurnRules {
@@ -96,6 +101,7 @@ impl Default for TurnRules {
             yield_to_claims: true,
             recognizer_grace_ms: 150,
             digit_turn_ms: None,
+            digits_stop: true,
         }
     }
 }
@@ -322,6 +328,7 @@ impl Default for CallSpec {
             limits: Limits::default(),
             noise: None,
             audio_quality: AudioQuality::HIGH,
+            onset_lost_ms: 0,
             connection: ConnectionSpec::default(),
             phrases: Phrases::default(),
             follows_language: false,

@@ -1,5 +1,6 @@
 //! Conversations as lists of milliseconds, against values worked out by hand.
 
+mod pressed;
 mod yielding;
 
 use super::*;

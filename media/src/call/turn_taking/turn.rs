@@ -309,6 +309,9 @@ impl TurnTaking {
         turn.end = turn.end.max(end);
         turn.concealed[1] = self.concealed.before(turn.end);
         let Some(delay_ms) = self.rules.turn.digit_turn_ms else { return };
+        if !self.rules.turn.digits_stop && self.mouth.saying().is_some() {
+            return;
+        }
         self.drop_answer();
         if let Some(said) = self.mouth.saying() {
             said.stop();
