@@ -190,7 +190,7 @@ function metrics(data, turns, whole) {
   const nearest = (/** @type {number} */ value) => answers.reduce((/** @type {any} */ best, turn) =>
     !best || Math.abs(turn.latency_ms - value) < Math.abs(best.latency_ms - value) ? turn : best, null);
   return list.filter((/** @type {any} */ metric) => typeof metric.value === "number").map((/** @type {any} */ metric) => {
-    const isSeconds = /_latency$|^yield_latency$|^time_to_first/.test(metric.name);
+    const isSeconds = /_latency$|_pause$|^yield_latency$|^time_to_first/.test(metric.name);
     const isMs = /_ms$|^duration$|_duration_avg$/.test(metric.name);
     const own = [metric.name.replace(/_ms$/, "").replace(/_/g, " "), isSeconds ? "s" : isMs ? "ms" : /_percentage$/.test(metric.name) ? "%" : ""];
     const [name, unit] = /** @type {any} */ (METRICS)[metric.name] || own;

@@ -143,6 +143,10 @@ const OF_WORDS: &[&str] = &[
     "agent_wpm",
     "predicted_wer",
     super::reported::NAME,
+    "echoed_turns",
+    "doubled_turns",
+    "repeated_turns",
+    "foreign_turns",
 ];
 /// Metrics that a language model has judged.
 const JUDGED: &[&str] = &[

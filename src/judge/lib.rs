@@ -37,6 +37,7 @@ mod probes;
 mod pronunciation;
 mod reading;
 mod redact;
+mod repeats;
 mod reported;
 mod retrial;
 mod schema;
@@ -92,7 +93,7 @@ pub use self::transcript::transcript;
 pub use self::turn_list::{NotCounted, TurnItem, TurnOverlap, overlaps, turn_list};
 pub use self::unheard::{Lack, Unheard, unheard};
 pub use self::words::{WordErrors, predicted_wer};
-pub use self::yielding::{OpenMetric, YIELDING};
+pub use self::yielding::{OpenMetric, YIELDING, has_open_stops};
 
 /// Returns the language that a Digital Human spoke, by the metadata of its result. It is the one taken last from the
 /// agent, else the one that it began with.

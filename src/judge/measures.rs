@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::reading::{self, AgentTurn, PressedDigit, Said, speech_end, speech_start, whole_ms};
 use super::unheard::recorded;
 use super::yielding::{OpenMetric, YIELD_LATENCY, YIELD_RATE, open_metrics, tells_cut};
-use super::{messages, probes, reported};
+use super::{messages, probes, repeats, reported};
 
 /// Time from the last tone of an extension to the conversation, in milliseconds.
 const AFTER_EXTENSION_MS: i64 = 300;
@@ -27,7 +27,8 @@ const WRITTEN_NEAR: usize = 40;
 /// The metric whose probes pass by the agent's silence alone: whether it came back to their words is not judged here.
 pub(super) const UNJUDGED: &str = "non_directed_selectivity";
 /// Metrics that are whole numbers.
-const COUNTS: [&str; 4] = ["duration", "num_turns", "agent_interruption_count", "customer_interruption_count"];
+const COUNTS: [&str; 5] =
+    ["duration", "num_turns", "agent_interruption_count", "customer_interruption_count", "keys_talked_over"];
 
 /// Facts about a call that its timeline does not contain.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,6 +39,8 @@ pub struct Facts {
     pub interface: &'static str,
     /// Phrases that only fill time, in lower case.
     pub fillers: Vec<String>,
+    /// Language that the Digital Human speaks, as a code; `None` when it is not known.
+    pub language: Option<String>,
     /// Times by which probes count, and by which the agent counts as stopped.
     pub probe_times: ProbeTimes,
     /// Times by which an agent counts as yielding.
@@ -67,8 +70,9 @@ pub fn measure(moments: &[TimelineEntry], facts: &Facts) -> Measured {
     };
     let setup = reading::setup_ms(moments).map(|ms| MetricValue { name: SETUP.into(), value: json!(ms), note: None });
     let reported = reported::word_error_rate(moments);
-    let all = values(&metrics).into_iter().chain(setup).chain(reported).collect();
-    let (evaluation, open) = (evaluation(&metrics), open_metrics(&metrics));
+    let (counts, uncounted) = repeats::counts(moments, facts.language.as_deref());
+    let all = values(&metrics).into_iter().chain(setup).chain(reported).chain(counts).collect();
+    let (evaluation, open) = (evaluation(&metrics), open_metrics(&metrics).into_iter().chain(uncounted).collect());
     Measured { evaluation, latency: metrics.latency, metrics: all, open }
 }
 

@@ -36,7 +36,7 @@ fn told_text(moment: &TimelineEntry) -> Option<&str> {
 }
 
 /// Returns the words of a text in lower case, without punctuation; letters where a text is written without blanks.
-fn words(text: &str) -> Vec<String> {
+pub(super) fn words(text: &str) -> Vec<String> {
     if text.chars().any(is_unspaced) {
         return text.chars().filter(|c| c.is_alphanumeric()).map(String::from).collect();
     }

@@ -28,6 +28,11 @@ pub struct OpenMetric {
     pub reason: String,
 }
 
+/// True if it is not known of some interruption whether the agent stopped for it.
+pub fn has_open_stops(open: &[OpenMetric]) -> bool {
+    open.iter().any(|open| YIELDING.contains(&open.name))
+}
+
 /// True for the agent's own message that its words were cut off: it took audio back that was not played yet, or says
 /// so.
 pub(super) fn tells_cut(moment: &TimelineEntry) -> bool {

@@ -2,7 +2,9 @@
 
 use ringer_base::error::{Error, Result};
 use ringer_human::Facts;
-use ringer_judge::{OpenMetric, Redactor, WordErrors, is_timed_tool, moments, predicted_wer, rejudge_tools};
+use ringer_judge::{
+    OpenMetric, Redactor, WordErrors, has_open_stops, is_timed_tool, moments, predicted_wer, rejudge_tools,
+};
 use ringer_model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
 use ringer_model::expectation::ExpectationResult;
 use ringer_model::heard_turn::HeardTurn;
@@ -191,7 +193,7 @@ fn set(metrics: &mut Vec<MetricValue>, name: &str, value: Option<Value>) {
 
 /// Takes what was found over into a result.
 fn keep(doc: &mut ResultDoc, judged: Judged) {
-    (doc.has_open_stops, doc.heard_whole) = (!judged.open.is_empty(), judged.heard_whole);
+    (doc.has_open_stops, doc.heard_whole) = (has_open_stops(&judged.open), judged.heard_whole);
     let Judged {
         mut evaluation, metrics, latency, engine_quality, metadata, custom_error, expectations, warnings, ..
     } = judged;

@@ -2,7 +2,7 @@
 //! interrupts.
 
 use ringer_base::error::Result;
-use ringer_judge::{Grounds, Measured, YIELDING, rejudge_metrics};
+use ringer_judge::{Grounds, Measured, YIELDING, has_open_stops, rejudge_metrics};
 use ringer_model::heard_turn::HeardTurn;
 use ringer_model::issue::SourceKind;
 use ringer_model::result::ResultDoc;
@@ -88,7 +88,7 @@ fn settle(doc: &mut ResultDoc, measured: Measured, simulation: &SimulationSpec) 
     };
     rejudge_metrics(&mut body.expectations, &YIELDING, &grounds);
     verdict::settle(doc, simulation);
-    doc.has_open_stops = !open.is_empty();
+    doc.has_open_stops = has_open_stops(&open);
 }
 
 /// Returns the calls of the same Digital Human and version of the agent: those of its run, and of the latest runs of

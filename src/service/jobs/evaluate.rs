@@ -77,7 +77,7 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
         tracing::warn!(%error, "failed to compute the outline of a recording; the first request computes it");
     }
     // Other calls may have told something since this one asked for it.
-    let tells = !judged.heard_whole.is_empty() || !judged.open.is_empty();
+    let tells = !judged.heard_whole.is_empty() || judge::has_open_stops(&judged.open);
     log_failure("failed to store the use of language models", service.spending().store_noted().await);
     service.evaluations().store_evaluation(organization, id, judged).await?;
     // The evaluation is kept; that of other calls may be looked at by the next one.
@@ -245,6 +245,7 @@ fn facts_of(workshop: &Workshop, body: &ResultBody) -> Facts {
         extension_digits: extension.map_or(0, |digits| digits.chars().filter(is_digit).count()),
         interface: judge::interface(&body.metadata),
         fillers: judge::fillers(judge::language(&body.metadata), &workshop.fillers),
+        language: Some(judge::language(&body.metadata).to_owned()),
         probe_times: workshop.probe_times,
         yield_times: workshop.yield_times,
         elsewhere: Vec::new(),
