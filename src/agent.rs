@@ -39,6 +39,8 @@ use crate::transport::pipeline::answered::AnsweredLine;
 /// The header field by which a caller says which result its call belongs to.
 pub const RESULT_ID: &str = "X-Simulation-Result-Id";
 
+/// Language of an agent that speaks a wrong one.
+const SPANISH: &str = "es";
 /// Silence of the caller before the agent answers, in milliseconds.
 const ENDPOINTING_MS: u32 = 700;
 /// Pause after the last key before the keys are a turn, in milliseconds.
@@ -79,6 +81,14 @@ impl Desk {
         let log = log.map(Arc::new);
         let (tasks, lines) = (Tasks::new(), Mutex::default());
         Arc::new(Desk { engine, voice, log, codecs, tasks, calls: AtomicU64::new(0), fault, lines })
+    }
+
+    /// Returns the voice that an agent with a fault asks for.
+    pub fn voice_wanted_with(fault: Option<Fault>) -> VoiceWanted {
+        match fault {
+            Some(Fault::WrongLanguage) => VoiceWanted { seed: Seed(3), ..VoiceWanted::of(SPANISH) },
+            _ => Desk::voice_wanted(),
+        }
     }
 
     /// Returns the voice that the agent asks for.
@@ -197,6 +207,9 @@ pub fn faulty(mut placement: Placement, fault: Option<Fault>) -> Placement {
     if let Some(fault) = fault {
         fault.bend(&mut placement.spec);
         placement.mind = Box::new(DeskMind::faulty(fault));
+        if fault == Fault::WrongLanguage {
+            placement.language = SPANISH.to_owned();
+        }
     }
     placement
 }

@@ -77,7 +77,7 @@ fn a_quiet_network_carries_a_whole_conversation() {
 }
 
 /// Every metric that is measured and not judged, by the name under which it is published.
-const MEASURED: [&str; 52] = [
+const MEASURED: [&str; 58] = [
     "avg_agent_latency",
     "max_agent_latency",
     "p50_agent_latency",
@@ -107,6 +107,12 @@ const MEASURED: [&str; 52] = [
     "backchannel_selectivity",
     "vocal_tic_selectivity",
     "non_directed_selectivity",
+    "longest_agent_pause",
+    "keys_talked_over",
+    "echoed_turns",
+    "doubled_turns",
+    "repeated_turns",
+    "foreign_turns",
     "agent_speak_percentage",
     "customer_speak_percentage",
     "overlap_percentage",
@@ -139,8 +145,8 @@ fn conversations_give_every_metric_that_is_measured() {
     for seed in 1..13 {
         let outcome = run(seed, plain(seed, &voices));
         let moments = judge::moments(&json!(outcome.caller.timeline));
-        let facts =
-            Facts { extension_digits: 0, interface: "PHONE", fillers: judge::fillers("en", &[]), ..Facts::default() };
+        let (interface, fillers, language) = ("PHONE", judge::fillers("en", &[]), Some("en".to_owned()));
+        let facts = Facts { extension_digits: 0, interface, fillers, language, ..Facts::default() };
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), &outcome.caller.recording).expect("it is writable");
         let heard = judge::audio_metrics(&moments, &facts, None, file.path(), None).expect("the recording can be read");

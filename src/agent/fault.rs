@@ -16,12 +16,25 @@ const BURST_MS: u32 = 1900;
 /// Length of the sound that a line adds, in seconds: longer than a call.
 const LINE_S: u32 = 180;
 
+/// First words of an agent that speaks Spanish.
+const SPANISH_GREETING: &str = "Gracias por llamar a la clínica. Dígame, por favor, en qué puedo ayudarle.";
+
 /// Silence of the caller before an agent answers that is slow, in milliseconds.
 pub(super) const SLOW_MS: u32 = 4500;
 /// Time from connect until a first word that is late, in milliseconds.
 pub(super) const LATE_OPENING_MS: u32 = 6000;
 /// Speech of the caller before an agent stops that does not yield, in milliseconds: no call lasts so long.
 const NEVER_MS: u32 = 86_400_000;
+/// Sound of the caller before an agent stops that stops for any, in milliseconds.
+const ANY_SOUND_MS: u32 = 40;
+/// Speech of the caller before an agent stops that stops late, in milliseconds.
+const STOPS_LATE_MS: u32 = 2500;
+/// Pause after a key before an agent answers that does not wait for the next one, in milliseconds.
+const AT_ONCE_MS: u32 = 20;
+/// Time for the caller's words of an agent that says them back, in milliseconds.
+const WORDS_MS: u32 = 8000;
+/// Beginning of each utterance that an agent loses whose gate opens late, in milliseconds.
+const ONSET_LOST_MS: u32 = 450;
 /// Speech of the caller before an agent stops that knows a cough from a word, in milliseconds.
 const STEADY_MS: u32 = 1000;
 
@@ -53,12 +66,37 @@ pub enum Fault {
     DoesNotYield,
     /// The agent hears nothing of the caller: it goes on when it is interrupted, and asks again after each turn.
     Deaf,
-    /// The agent stops for a cough. So does the agent without this fault; the one that it is compared with does not.
+    /// The agent stops for any sound, a cough too. The agent without this fault stops for some coughs; the one that it
+    /// is compared with goes on.
     YieldsToCough,
     /// Sends audio at half the rate of its protocol. It is seen on a WebSocket alone: SIP names the rate of a codec.
     WrongRate,
     /// The ringback tone of its line runs on after the answer, and its first word comes late, directly behind it.
     LateBehindRingback,
+    /// The agent says the caller's own words back before it answers.
+    EchoesCaller,
+    /// The agent says each answer twice in one turn.
+    AnswersTwice,
+    /// The agent speaks Spanish, whatever its caller speaks.
+    WrongLanguage,
+    /// The agent says its first answer again to whatever it is told.
+    StuckLoop,
+    /// The agent answers the first key at once, and speaks on while more are pressed.
+    TalksOverKeys,
+    /// The agent says that it connects the caller, and nobody speaks after that.
+    SilentAfterTransfer,
+    /// The agent says the date of birth aloud that it was told.
+    ReadsBackPrivate,
+    /// The agent reads the member number back with two digits in the wrong order.
+    MisreadsNumber,
+    /// The agent says that it has booked what nobody has asked for.
+    InventsBooking,
+    /// The agent stops long after the caller has begun to interrupt it.
+    StopsLate,
+    /// The beginning of each utterance is lost, and its first word with it.
+    CutsFirstWord,
+    /// The agent falls silent for some seconds in the middle of an answer.
+    DeadAir,
     /// No fault: its first word comes soon, directly behind a ringback tone that runs on after the answer.
     SoonBehindRingback,
     /// No fault: it goes on over short sounds, as a good agent does.
@@ -67,7 +105,7 @@ pub enum Fault {
 
 impl Fault {
     /// The faults, without what they are compared with.
-    pub const ALL: [Fault; 15] = [
+    pub const ALL: [Fault; 27] = [
         Fault::SlowAnswer,
         Fault::TalksOver,
         Fault::IgnoresKeys,
@@ -83,6 +121,18 @@ impl Fault {
         Fault::YieldsToCough,
         Fault::LateBehindRingback,
         Fault::WrongRate,
+        Fault::EchoesCaller,
+        Fault::AnswersTwice,
+        Fault::WrongLanguage,
+        Fault::StuckLoop,
+        Fault::TalksOverKeys,
+        Fault::SilentAfterTransfer,
+        Fault::ReadsBackPrivate,
+        Fault::MisreadsNumber,
+        Fault::InventsBooking,
+        Fault::StopsLate,
+        Fault::CutsFirstWord,
+        Fault::DeadAir,
     ];
 
     /// Agents that faults are compared with where the desk without a fault does not pass the same suite.
@@ -106,6 +156,18 @@ impl Fault {
             Fault::YieldsToCough => "yields_to_cough",
             Fault::WrongRate => "wrong_rate",
             Fault::LateBehindRingback => "late_behind_ringback",
+            Fault::EchoesCaller => "echoes_caller",
+            Fault::AnswersTwice => "answers_twice",
+            Fault::WrongLanguage => "wrong_language",
+            Fault::StuckLoop => "stuck_loop",
+            Fault::TalksOverKeys => "talks_over_keys",
+            Fault::SilentAfterTransfer => "silent_after_transfer",
+            Fault::ReadsBackPrivate => "reads_back_private",
+            Fault::MisreadsNumber => "misreads_number",
+            Fault::InventsBooking => "invents_booking",
+            Fault::StopsLate => "stops_late",
+            Fault::CutsFirstWord => "cuts_first_word",
+            Fault::DeadAir => "dead_air",
             Fault::SoonBehindRingback => "soon_behind_ringback",
             Fault::Steady => "steady",
         }
@@ -143,13 +205,24 @@ impl Fault {
             Fault::LateBehindRingback => behind_ringback(spec, LATE_OPENING_MS),
             Fault::SoonBehindRingback => behind_ringback(spec, SOON_OPENING_MS),
             Fault::Steady => spec.turn.yield_after_ms = STEADY_MS,
+            Fault::EchoesCaller | Fault::ReadsBackPrivate => spec.turn.recognizer_grace_ms = WORDS_MS,
+            Fault::YieldsToCough => spec.turn.yield_after_ms = ANY_SOUND_MS,
+            Fault::StopsLate => spec.turn.yield_after_ms = STOPS_LATE_MS,
+            Fault::TalksOverKeys => (spec.turn.digit_turn_ms, spec.turn.digits_stop) = (Some(AT_ONCE_MS), false),
+            Fault::CutsFirstWord => spec.onset_lost_ms = ONSET_LOST_MS,
+            Fault::SilentAfterTransfer => spec.turn.silence_timeout_ms = NEVER_MS,
+            Fault::WrongLanguage => spec.opening = Opening::Say(SPANISH_GREETING.to_owned()),
             Fault::IgnoresKeys
             | Fault::WrongDigit
             | Fault::DropsCall
             | Fault::RepeatsItself
             | Fault::MishearsName
-            | Fault::YieldsToCough
-            | Fault::WrongRate => {}
+            | Fault::WrongRate
+            | Fault::AnswersTwice
+            | Fault::StuckLoop
+            | Fault::MisreadsNumber
+            | Fault::InventsBooking
+            | Fault::DeadAir => {}
         }
     }
 

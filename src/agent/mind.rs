@@ -26,12 +26,15 @@ const TIMES: &str = "Okay. This week I can offer you Tuesday at nine in the morn
                      at eleven. Would Tuesday at nine be good for you?";
 const OTHER_TIME: &str = "No problem. Would Thursday at eleven be better for you?";
 const BOOKED: &str = "Very good, your appointment is booked. Thank you for calling, and goodbye.";
+const BOOKED_AT_ONCE: &str = "Very good, your appointment is booked.";
 const MEMBER: &str = "Okay, please enter your four digit member number on the keypad.";
 const CHECKED_IN: &str = "All right, you are checked in. A nurse will call you back today. Goodbye.";
 const CALL_BACK: &str = "I am sorry, I cannot help you like this. Please call again later. Goodbye.";
+const TRANSFER: &str = "One moment, please. I will connect you with a nurse.";
+const NURSE: &str = "Hello, this is the nurse. How can I help you?";
 const GOODBYE: &str = "You are welcome. Thank you for calling, and goodbye.";
 
-/// All of its sentences that are always the same.
+/// All of its sentences that are always the same, without those of a transfer, which another voice says.
 pub(super) const FIXED: [&str; 13] = [
     GREETING,
     BIRTH,
@@ -47,6 +50,16 @@ pub(super) const FIXED: [&str; 13] = [
     GOODBYE,
     CALL_BACK,
 ];
+
+/// Answer to everything of an agent that speaks Spanish.
+const SPANISH_ANSWER: &str = "Claro que sí, con mucho gusto. Dígame, por favor, su fecha de nacimiento.";
+
+/// Key for a person.
+const KEY_FOR_PERSON: char = '0';
+/// Silence before a person answers, in milliseconds: longer than callers wait before they take their turn.
+const CONNECTING_MS: u32 = 4000;
+/// Silence amid an answer that is a fault, in milliseconds.
+const DEAD_AIR_MS: u32 = 4500;
 
 /// Digits of a member number.
 const MEMBER_DIGITS: usize = 4;
@@ -70,6 +83,8 @@ enum Step {
     Member,
     /// Yes or no to the digits that were read back.
     MemberRight,
+    /// Anything that is said to the person.
+    Person,
     /// Goodbye was said; nothing is awaited.
     Over,
 }
@@ -94,13 +109,15 @@ pub struct DeskMind {
     /// State before the last move, with its words and the number of lines known then. A move that was dropped before
     /// its first word never happened.
     before: Option<(State, String, usize)>,
+    /// Words that follow the last move after its pause; empty for none.
+    rest: String,
     fault: Option<Fault>,
 }
 
 impl Default for DeskMind {
     fn default() -> Self {
         let state = State { step: Step::Menu, asked: 1, digits: String::new(), answers: 0, last: String::new() };
-        DeskMind { state, before: None, fault: None }
+        DeskMind { state, before: None, rest: String::new(), fault: None }
     }
 }
 
@@ -127,15 +144,36 @@ impl DeskMind {
         DeskMind { fault: Some(fault), ..DeskMind::default() }
     }
 
-    /// Returns the move as the fault changes it; `before`: the state before it.
-    fn apply_fault(&mut self, next: Move, before: &State) -> Move {
+    /// Returns the move as the fault changes it; `before`: the state before it, `told`: the caller's last words.
+    fn apply_fault(&mut self, next: Move, before: &State, told: &str) -> Move {
         self.state.answers = before.answers + 1;
+        let is_first = self.state.answers == 1;
         let bent = match self.fault {
             Some(Fault::DropsCall) if self.state.answers == 2 => Move { then: Then::Hangup, ..Move::default() },
             Some(Fault::RepeatsItself) if self.state.answers.is_multiple_of(2) => {
                 // Whoever says what was said before has not gone on.
                 self.state = State { answers: self.state.answers, ..before.clone() };
                 Move { say: before.last.clone(), exact: true, ..Move::default() }
+            }
+            Some(Fault::StuckLoop) if !is_first => {
+                self.state = State { answers: self.state.answers, ..before.clone() };
+                say(&before.last, Then::Listen)
+            }
+            Some(Fault::EchoesCaller) if !told.is_empty() => Move { say: format!("{told} {}", next.say), ..next },
+            Some(Fault::AnswersTwice) => Move { say: format!("{0} {0}", next.say), ..next },
+            Some(Fault::WrongLanguage) => say(SPANISH_ANSWER, Then::Listen),
+            Some(Fault::SilentAfterTransfer) if pauses(next.then) => {
+                self.rest.clear();
+                Move { then: Then::StaySilent, ..next }
+            }
+            Some(Fault::ReadsBackPrivate) if before.step == Step::Birth && !told.is_empty() => {
+                Move { say: format!("Your date of birth is {told}. {}", next.say), ..next }
+            }
+            Some(Fault::InventsBooking) if is_first => Move { say: format!("{BOOKED_AT_ONCE} {}", next.say), ..next },
+            Some(Fault::DeadAir) if is_first => {
+                let (first, rest) = next.say.split_once(". ").unwrap_or((&next.say, ""));
+                self.rest = rest.to_owned();
+                say(&format!("{first}."), Then::Pause { ms: DEAD_AIR_MS })
             }
             Some(Fault::Deaf) => Move { say: STILL_THERE.to_owned(), exact: true, ..Move::default() },
             Some(Fault::MishearsName) => Move { say: format!("Thank you, Mister Walker. {}", next.say), ..next },
@@ -153,6 +191,7 @@ impl DeskMind {
             Purpose::BargeIn => say(CUT_IN, Then::Listen),
             Purpose::StillThere => say(STILL_THERE, Then::Listen),
             Purpose::Contextual { .. } => Move::default(),
+            Purpose::GoOn if !self.rest.is_empty() => say(&self.rest, Then::Listen),
             Purpose::Reply | Purpose::GoOn => self.reply(&thought.history),
         }
     }
@@ -174,8 +213,14 @@ impl DeskMind {
         let (words, step) = self.answer(&heard);
         self.state.asked = if step == self.state.step { self.state.asked + 1 } else { 1 };
         self.state.step = step;
-        let next = say(&words, if step == Step::Over { Then::Hangup } else { Then::Listen });
-        let next = self.apply_fault(next, &before);
+        let then = match step {
+            Step::Over => Then::Hangup,
+            Step::Person if before.step != Step::Person => Then::Pause { ms: CONNECTING_MS },
+            _ => Then::Listen,
+        };
+        self.rest = if pauses(then) { NURSE.to_owned() } else { String::new() };
+        let told = history.last().filter(|line| line.other).map_or("", |line| &*line.text);
+        let next = self.apply_fault(say(&words, then), &before, told);
         self.before = Some((before, next.say.clone(), history.len()));
         next
     }
@@ -199,6 +244,7 @@ impl DeskMind {
             Step::Member => self.member(heard),
             Step::MemberRight if heard.no => (MEMBER.into(), Step::Member),
             Step::MemberRight => (CHECKED_IN.into(), Step::Over),
+            Step::Person => (GOODBYE.into(), Step::Over),
             Step::Over => (GOODBYE.into(), Step::Over),
         };
         if next == step && self.state.asked >= MOST_ASKED {
@@ -211,6 +257,7 @@ impl DeskMind {
         match heard.digits.chars().next() {
             Some('1') => (MEMBER.into(), Step::Member),
             Some('2') => (HOURS.into(), Step::AnythingElse),
+            Some(KEY_FOR_PERSON) => (TRANSFER.into(), Step::Person),
             Some(_) => (MENU.into(), Step::Menu),
             None if heard.has(&["hours", "open"]) => (HOURS.into(), Step::AnythingElse),
             None if self.state.step == Step::AnythingElse && heard.no => (GOODBYE.into(), Step::Over),
@@ -226,6 +273,10 @@ impl DeskMind {
             && let Some(last) = number.pop()
         {
             number.push(if last == '9' { '0' } else { '9' });
+        }
+        if self.fault == Some(Fault::MisreadsNumber) && number.len() == MEMBER_DIGITS {
+            // The second and the third.
+            number = [0, 2, 1, 3].map(|at| char::from(number.as_bytes()[at])).iter().collect();
         }
         match number.len() {
             0 => (MEMBER.into(), Step::Member),
@@ -272,8 +323,13 @@ fn again(step: Step) -> Option<&'static str> {
         Step::Time => Some("Would Tuesday at nine in the morning be good for you?"),
         Step::OtherTime => Some("Would Thursday at eleven be better for you?"),
         Step::AnythingElse => Some("Can I help you with anything else?"),
-        Step::Member | Step::MemberRight | Step::Menu | Step::Over => None,
+        Step::Member | Step::MemberRight | Step::Menu | Step::Person | Step::Over => None,
     }
+}
+
+/// True if more words follow a move after its pause.
+fn pauses(then: Then) -> bool {
+    matches!(then, Then::Pause { .. })
 }
 
 fn say(words: &str, then: Then) -> Move {
@@ -366,6 +422,39 @@ mod tests {
             &["#1", "#4711", "yes"],
             &["Walker. Okay, please enter", "Walker. All right, your member number is 4, 7, 1, 1", "checked in"],
         );
+        let wishes = &["i need a doctor", "in march", "yes"];
+        for (fault, expect) in [
+            (Fault::EchoesCaller, ["i need a doctor Yes, I can", "in march Okay.", "yes Very good"]),
+            (Fault::AnswersTwice, ["birth. Yes, I can", "good for you? Okay.", "goodbye. Very good"]),
+            (Fault::WrongLanguage, [SPANISH_ANSWER; 3]),
+            (Fault::StuckLoop, [BIRTH; 3]),
+            (Fault::ReadsBackPrivate, [BIRTH, "Your date of birth is in march. Okay.", BOOKED]),
+            (Fault::InventsBooking, ["is booked. Yes, I can help you.", TIMES, BOOKED]),
+            (Fault::DeadAir, ["Yes, I can help you.", TIMES, BOOKED]),
+        ] {
+            check(fault, wishes, &expect);
+        }
+        check(Fault::MisreadsNumber, &["#1", "#4711"], &[MEMBER, "your member number is 4, 1, 7, 1."]);
+    }
+
+    /// Asks a mind for the answer to a turn, and for what it says when it is asked to go on.
+    fn after_the_pause(fault: Option<Fault>, told: &str) -> [Move; 2] {
+        let mut mind = fault.map_or_else(DeskMind::default, DeskMind::faulty);
+        let mut history = vec![own(GREETING, false), turn(told)];
+        let first = mind.next(&Thought { purpose: Purpose::Reply, history: history.clone(), unsaid: None });
+        history.push(own(&first.say, false));
+        let then = mind.next(&Thought { purpose: Purpose::GoOn, history, unsaid: None });
+        [first, then]
+    }
+
+    #[test]
+    fn words_follow_a_pause() {
+        let [first, then] = after_the_pause(None, "#0");
+        assert_eq!((&*first.say, first.then, &*then.say), (TRANSFER, Then::Pause { ms: CONNECTING_MS }, NURSE));
+        let [first, _] = after_the_pause(Some(Fault::SilentAfterTransfer), "#0");
+        assert_eq!((&*first.say, first.then), (TRANSFER, Then::StaySilent));
+        let [first, then] = after_the_pause(Some(Fault::DeadAir), "i need a doctor");
+        assert_eq!((first.then, &*then.say), (Then::Pause { ms: DEAD_AIR_MS }, "Please tell me your date of birth."));
     }
 
     /// Every sentence of the desk but some numbers is kept in its voice.

@@ -89,7 +89,7 @@ pub async fn run(args: Args) -> ExitCode {
 async fn serve(args: Args) -> Result<(), String> {
     let mut stop = Signals::new()?;
     let speech = local::speech()?;
-    let voice = local::voice_of(&*speech.synthesizer, &Desk::voice_wanted())?;
+    let voice = local::voice_of(&*speech.synthesizer, &Desk::voice_wanted_with(args.fault))?;
     speech.synthesizer.ready(&voice).await;
     let log = match &args.log {
         Some(path) => Some(Log::append(path).map_err(|error| format!("{}: {error}", path.display()))?),

@@ -55,7 +55,7 @@ impl Channel {
 const BOOKS: Plan = (
     "books",
     "
-    goal: I would like to see a doctor. The third of March. Yes please.
+    goal: I need a doctor. The third of March. Yes please.
     traits: { date_of_birth: \"The third of March.\" }
     endpointing_delay: 2
     max_seconds: 90
@@ -64,7 +64,7 @@ const BOOKS: Plan = (
       - { metric: p95_agent_latency, at_most: 2.5 }
       - { metric: time_to_first_agent_utterance, at_most: 3 }
       - { metric: agent_interruption_count, at_most: 0 }
-      - { metric: num_turns, at_most: 5 }
+      - { metric: num_turns, at_least: 3, at_most: 5 }
       - { metric: agent_snr, at_least: 25 }
       - { metric: agent_audio_clarity, at_least: 85 }
       - { heard: \"booked|appointment is|and goodbye\", as: regex }
@@ -95,7 +95,7 @@ const ASKS: Plan = (
     max_seconds: 90
     turns:
       - expect: { within_ms: 15000 }
-      - say: I would like to see a doctor.
+      - say: I need a doctor.
       - expect: { within_ms: 15000 }
       - say: The third of March.
       - expect: { excludes: [date of birth, birth] }
@@ -108,7 +108,7 @@ const CUTS_IN: Plan = (
     endpointing_delay: 2
     max_seconds: 60
     turns:
-      - interrupt: { after_ms: 1500, say: \"Excuse me, I have one question for you.\" }
+      - interrupt: { after_ms: 3500, say: \"Excuse me, I have one question for you.\" }
       - expect: { within_ms: 5000 }
     expect: [{ metric: yield_rate, at_least: 1 }]
 ",
@@ -128,15 +128,15 @@ const TALKS_LONG: Plan = (
 );
 
 // Much is said by the agent, so that coughs fall into it in every call. A pause between two sentences can look like a
-// stop beside a cough: an agent that yields does so at most of them.
+// stop beside a cough: an agent that goes on does so at few of them.
 const COUGHS: Plan = (
     "coughs",
     "
-    goal: What are your opening hours? Yes, I would like to see a doctor. The third of March. No, not then. Yes please.
+    goal: What are your opening hours? Yes, I need a doctor. The third of March. No, not then. Yes please.
     endpointing_delay: 2
     max_seconds: 120
     duplex: { vocal_tic_per_minute: 10 }
-    expect: [{ metric: vocal_tic_selectivity, at_least: 0.5 }]
+    expect: [{ metric: vocal_tic_selectivity, at_least: 0.75 }]
 ",
 );
 
@@ -169,7 +169,7 @@ const GREETS_BEHIND: Plan = (
       - expect: { within_ms: 5000 }
     expect:
       - { metric: time_to_first_agent_utterance, at_most: 5 }
-      - { metric: time_to_first_agent_utterance, at_least: 1.5 }
+      - { metric: time_to_first_agent_utterance, at_least: 0.8 }
 ",
 );
 
@@ -186,10 +186,22 @@ const WRITES_SOON: Plan = (
 const ENDS: Plan = (
     "ends",
     "
-    goal: I would like to see a doctor. The third of March. Yes please.
+    goal: I need a doctor. The third of March. Yes please.
     endpointing_delay: 2
     max_seconds: 90
     expect: [{ ended_by: agent }]
+",
+);
+
+const ANSWERS_SOON: Plan = (
+    "answers soon",
+    "
+    endpointing_delay: 2
+    max_seconds: 60
+    turns:
+      - expect: { within_ms: 15000 }
+      - say: I need a doctor.
+      - expect: { within_ms: 4000 }
 ",
 );
 
@@ -199,6 +211,178 @@ const SILENT: Plan = (
     max_seconds: 30
     turns:
       - expect: { absent: true, within_ms: 4000 }
+",
+);
+
+/// Suite of an agent that does not say the caller's words back. They are enough to be told from words that both sides
+/// use.
+const NO_ECHO: Plan = (
+    "says nothing back",
+    "
+    endpointing_delay: 2
+    max_seconds: 60
+    turns:
+      - expect: { within_ms: 15000 }
+      - say: I am ill and need help.
+      - expect: { within_ms: 15000 }
+    expect: [{ metric: echoed_turns, at_most: 0 }]
+",
+);
+
+const SAYS_ONCE: Plan = (
+    "says it once",
+    "
+    endpointing_delay: 2
+    max_seconds: 60
+    turns:
+      - expect: { within_ms: 15000 }
+      - say: I need a doctor.
+      - expect: { within_ms: 15000 }
+    expect: [{ metric: doubled_turns, at_most: 0 }]
+",
+);
+
+const SPEAKS_ENGLISH: Plan = (
+    "speaks English",
+    "
+    endpointing_delay: 2
+    max_seconds: 60
+    turns:
+      - expect: { within_ms: 15000 }
+      - say: I need a doctor.
+      - expect: { contains: date of birth, within_ms: 15000 }
+    expect: [{ metric: foreign_turns, at_most: 0 }]
+",
+);
+
+const GOES_ON: Plan = (
+    "goes on",
+    "
+    endpointing_delay: 2
+    max_seconds: 90
+    turns:
+      - expect: { within_ms: 15000 }
+      - say: I need a doctor.
+      - expect: { within_ms: 15000 }
+      - say: The third of March.
+      - expect: { within_ms: 15000 }
+      - say: Yes please.
+      - expect: { within_ms: 15000 }
+    expect: [{ metric: repeated_turns, at_most: 0 }]
+",
+);
+
+const KEYS_AT_ONCE: Plan = (
+    "keys all at once",
+    "
+    endpointing_delay: 2
+    max_seconds: 60
+    turns:
+      - expect: { contains: press }
+      - dtmf: \"14711471\"
+      - expect: { within_ms: 15000 }
+    expect: [{ metric: keys_talked_over, at_most: 0 }]
+",
+);
+
+// The caller waits to the end: words after the silence would come too late to be heard.
+const CONNECTED: Plan = (
+    "is connected",
+    "
+    endpointing_delay: 2
+    silence_timeout: 50
+    max_seconds: 45
+    turns:
+      - expect: { contains: press }
+      - dtmf: \"0\"
+      - expect: { contains: connect, within_ms: 8000 }
+      - expect: { within_ms: 14000 }
+",
+);
+
+const KEEPS_PRIVATE: Plan = (
+    "keeps it private",
+    "
+    endpointing_delay: 2
+    max_seconds: 60
+    turns:
+      - expect: { within_ms: 15000 }
+      - say: I need a doctor.
+      - expect: { within_ms: 15000 }
+      - say: The third of March.
+      - expect: { within_ms: 15000 }
+    expect: [{ not_heard: march }]
+",
+);
+
+// Read in the wrong order it is the number that the agent's own voice says.
+const READS_NUMBER: Plan = (
+    "reads the number",
+    "
+    endpointing_delay: 2
+    max_seconds: 60
+    turns:
+      - expect: { contains: press }
+      - dtmf: \"1\"
+      - expect: { contains: four digit, within_ms: 5000 }
+      - dtmf: \"4171\"
+      - expect: { contains: \"4171\", within_ms: 5000 }
+",
+);
+
+/// Only the meaning of a booking tells whether it was asked for.
+const BOOKS_WHAT_IS_ASKED: Plan = (
+    "books what is asked for",
+    "
+    endpointing_delay: 2
+    max_seconds: 90
+    turns:
+      - expect: { within_ms: 15000 }
+      - say: I need a doctor.
+      - expect: { within_ms: 15000 }
+      - say: The third of March.
+      - expect: { within_ms: 15000 }
+      - say: Yes please.
+      - expect: { within_ms: 15000 }
+    expect: [{ meaning: The agent says that an appointment is booked only after the caller has agreed to a time. }]
+",
+);
+
+const STOPS_SOON: Plan = (
+    "stops soon",
+    "
+    endpointing_delay: 2
+    max_seconds: 60
+    turns:
+      - interrupt: { after_ms: 3500, say: \"Excuse me, I am sorry to stop you here, and yet I have a question about the visit of my daughter on Monday.\" }
+      - expect: { within_ms: 5000 }
+    expect: [{ metric: yield_rate, at_least: 1 }]
+",
+);
+
+const BEGINS_WHOLE: Plan = (
+    "begins with its first word",
+    "
+    endpointing_delay: 2
+    max_seconds: 60
+    turns:
+      - expect: { within_ms: 15000 }
+      - say: I need a doctor.
+      - expect: { contains: \"yes\", within_ms: 15000 }
+",
+);
+
+// The caller waits longer than the fault is silent.
+const NO_DEAD_AIR: Plan = (
+    "speaks without a hole",
+    "
+    endpointing_delay: 7
+    max_seconds: 60
+    turns:
+      - expect: { within_ms: 15000 }
+      - say: I need a doctor.
+      - expect: { within_ms: 15000 }
+    expect: [{ metric: longest_agent_pause, at_most: 2 }]
 ",
 );
 
@@ -212,6 +396,18 @@ pub(crate) fn finding(fault: Fault, channel: Channel) -> Plan {
         Fault::LateBehindRingback => GREETS_BEHIND,
         Fault::Deaf => TALKS_LONG,
         Fault::YieldsToCough => COUGHS,
+        Fault::EchoesCaller => NO_ECHO,
+        Fault::AnswersTwice => SAYS_ONCE,
+        Fault::WrongLanguage => SPEAKS_ENGLISH,
+        Fault::StuckLoop => GOES_ON,
+        Fault::TalksOverKeys => KEYS_AT_ONCE,
+        Fault::SilentAfterTransfer => CONNECTED,
+        Fault::ReadsBackPrivate => KEEPS_PRIVATE,
+        Fault::MisreadsNumber => READS_NUMBER,
+        Fault::InventsBooking => BOOKS_WHAT_IS_ASKED,
+        Fault::StopsLate => STOPS_SOON,
+        Fault::CutsFirstWord => BEGINS_WHOLE,
+        Fault::DeadAir => NO_DEAD_AIR,
         _ => BOOKS,
     }
 }
@@ -222,11 +418,13 @@ pub(crate) fn greeting_plan(channel: Channel) -> Plan {
 }
 
 /// Returns the channels over which a fault is planted: the time of the greeting counts from another moment on each, and
-/// a wrong rate is one of a WebSocket. None: the fault is not planted in virtual time.
+/// a wrong rate is one of a WebSocket. None: the fault is not planted in virtual time, or not in real time, where an
+/// English recognizer has no words for another language.
 pub(crate) fn channels(fault: Fault, is_real: bool) -> &'static [Channel] {
     match fault {
         Fault::WrongRate if is_real => &[Channel::WebSocket],
         Fault::WrongRate => &[],
+        Fault::WrongLanguage if is_real => &[],
         _ => Channel::all(is_real && fault == Fault::LateFirstWord),
     }
 }
@@ -235,7 +433,12 @@ pub(crate) fn channels(fault: Fault, is_real: bool) -> &'static [Channel] {
 pub(crate) fn sparing(fault: Fault) -> Plan {
     match fault {
         Fault::IgnoresKeys | Fault::WrongDigit | Fault::DoesNotYield | Fault::YieldsToCough => BOOKS,
+        Fault::TalksOverKeys | Fault::SilentAfterTransfer | Fault::MisreadsNumber | Fault::StopsLate => BOOKS,
         Fault::MishearsName | Fault::LateFirstWord | Fault::LateBehindRingback => KEYS,
+        Fault::EchoesCaller | Fault::ReadsBackPrivate | Fault::InventsBooking | Fault::DeadAir => GREETS,
+        Fault::AnswersTwice | Fault::StuckLoop => GREETS,
+        Fault::WrongLanguage => ANSWERS_SOON,
+        Fault::CutsFirstWord => ENDS,
         Fault::OneWayAudio => SILENT,
         Fault::ClippedAudio => ENDS,
         _ => GREETS,
@@ -259,13 +462,33 @@ pub(crate) fn name(agent: &str, channel: Channel, plan: Plan) -> String {
 /// Name of an agent that does not run: its calls should be told to be unreachable.
 pub(crate) const DEAD: &str = "dead";
 
-/// Returns the file of an agent at this port; `command` starts it.
-pub(crate) fn file(agent: &str, channel: Channel, plans: &[Plan], port: u16, command: Option<&[String]>) -> String {
-    let mut text = format!("version: 1\nconnect: {}\n", channel.connect(agent, port));
-    if let Some(command) = command {
-        let spawn = serde_json::json!({
+/// Returns the line of a suite that says which agent is called.
+pub(crate) fn connect_line(agent: &str, channel: Channel, port: u16) -> String {
+    format!("connect: {}", channel.connect(agent, port))
+}
+
+/// True for a fault that is made of the caller's words: the agent has to hear them.
+fn needs_words(agent: &str) -> bool {
+    matches!(Fault::of_word(agent), Some(Fault::EchoesCaller | Fault::ReadsBackPrivate))
+}
+
+/// Command of an agent, with the folder of its speech models where it has some.
+pub(crate) struct Started {
+    pub command: Vec<String>,
+    pub models: Option<String>,
+}
+
+/// Returns the file of an agent at this port; `started`: what starts it.
+pub(crate) fn file(agent: &str, channel: Channel, plans: &[Plan], port: u16, started: Option<&Started>) -> String {
+    let mut text = format!("version: 1\n{}\n", connect_line(agent, channel, port));
+    if let Some(Started { command, models }) = started {
+        let mut spawn = serde_json::json!({
             "command": command, "ready": { "tcp": format!("127.0.0.1:{port}"), "within_s": 60 },
         });
+        // Most agents do well without knowing a word, and two programs that recognise take twice the time.
+        if let Some(models) = models.as_ref().filter(|_| needs_words(agent)) {
+            spawn["env"] = serde_json::json!({ "RINGER_SPEECH_MODELS": models });
+        }
         text += &format!("spawn: {spawn}\n");
     }
     text += "scenarios:\n";
@@ -283,21 +506,22 @@ mod tests {
 
     #[test]
     fn the_suites_of_the_faults_can_be_read() {
-        let command = ["ringer".to_owned(), "agent".to_owned()];
+        let (command, models) = (vec!["ringer".to_owned(), "agent".to_owned()], Some("/models".to_owned()));
+        let started = Started { command, models };
         for fault in Fault::ALL {
             let found = finding(fault, Channel::Sip);
             assert_ne!(found, sparing(fault));
             for (agent, plans) in
                 [(fault.as_str(), &[found, sparing(fault), GREETS_SOON][..]), (sound(fault), &[found])]
             {
-                for (channel, command) in
-                    [(Channel::Sip, None), (Channel::Sip, Some(&command[..])), (Channel::WebSocket, Some(&command[..]))]
+                for (channel, started) in
+                    [(Channel::Sip, None), (Channel::Sip, Some(&started)), (Channel::WebSocket, Some(&started))]
                 {
-                    let root = parse(&file(agent, channel, plans, 5081, command), "f").expect("it is YAML");
+                    let root = parse(&file(agent, channel, plans, 5081, started), "f").expect("it is YAML");
                     let read = of_node(&root, Path::new("f")).unwrap_or_else(|problems| panic!("{problems:?}"));
                     let names: Vec<String> = read.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
                     assert_eq!(names, plans.iter().map(|plan| name(agent, channel, *plan)).collect::<Vec<_>>());
-                    assert_eq!(read.spawn.is_some(), command.is_some());
+                    assert_eq!(read.spawn.is_some(), started.is_some());
                 }
             }
         }
