@@ -265,6 +265,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         number_pool: config.phone_numbers.pool.clone(),
         number_price: i64::from(config.phone_numbers.price),
         notify: config.notify.clone(),
+        telemetry: config.telemetry.clone().into(),
         retention: config.retention.clone(),
         capture: config.evidence.capture,
         timestamp_url: config.evidence.timestamp_url.clone(),

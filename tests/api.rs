@@ -60,6 +60,7 @@ mod rows;
 mod scenarios;
 mod schedules;
 mod sms;
+mod spans;
 mod spending;
 mod stamps;
 mod strangers;

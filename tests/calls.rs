@@ -32,5 +32,6 @@ mod strangers;
 pub(crate) mod streams;
 mod texts;
 mod torture;
+pub(crate) mod traced;
 mod transfers;
 mod trunks;

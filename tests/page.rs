@@ -8,6 +8,7 @@ mod gone;
 mod judges;
 mod kept;
 mod offered;
+mod spans;
 mod stranger;
 mod threads;
 pub(crate) mod tools;

@@ -13,6 +13,7 @@ mod platforms;
 mod rates;
 mod server;
 mod states;
+mod traced;
 
 use std::time::Duration;
 

@@ -351,6 +351,9 @@ function marksOf(data, figures) {
     else if (event === "tool_call") add("tool_call", "Tool call " + more.name);
     else if (["transfer", "transferred", "reprompt", "silence_tool", "answering_machine", "line_tone", "suspected_echo_event", "fallback_speaker", "scripted_response", "agent_error", "mark", "language.taken"].includes(event)) add("other", event.replace(/[_.]/g, " "));
   }
+  for (const { name, service, error, start_offset_ms: at, end_offset_ms: end } of (data.spans && data.spans.spans) || []) {
+    if (at !== null && end !== null) marks.push({ at: Math.max(0, at), end: Math.max(0, end), kind: "span", side: "agent", text: (service ? service + ": " : "") + name + ", " + ms(end - at) + (error === null ? "" : ", failed") });
+  }
   for (const { kind, value, spans: [first] } of figures) {
     if (kind === "dead_air") marks.push({ at: first.from, end: first.to, kind, side: "dh", text: "Nobody speaks for " + value });
     if (kind === "loss") marks.push({ at: first.from, end: first.to, kind, side: "agent", text: value + " packets lost" });

@@ -10,16 +10,21 @@ import { el, clock, ms } from "./dom.js";
 /** Height of the events between the lanes, in CSS pixels; that of a lane is set by the style. */
 const MARKS_PX = 26;
 const RULER_PX = 18;
+/** Height of a row of spans of the agent, below its lane, and the most rows. */
+const ROW_PX = 13;
+const MOST_ROWS = 6;
 /** Shortest stretch that fills the lanes, in milliseconds. */
 const LEAST_MS = 1000;
 /** Most pixels between a mark and the pointer that is told its name. */
 const NEAR_PX = 8;
 /** Least way of the pointer that drags, in pixels. */
 const DRAG_PX = 5;
+/** Narrowest span that has room for words, in pixels. */
+const LEAST_TEXT_PX = 30;
 /** Kinds of events: their names, and the shape of their marks. */
 export const KINDS = /** @type {Record<string, [string, string]>} */ ({
   barge_in: ["Interruption", "\u25b2"], not_counted: ["Overlap, not counted", "\u25b3"], dead_air: ["Dead air", "\u25ad"], probe: ["Probe", "\u25cf"], dtmf: ["Key", "\u25c6"], hold: ["Hold", "\u2016"],
-  codec: ["Session change", "\u271a"], late_turn: ["Late turn", "\u25e3"], loss: ["Loss", "\u2715"], tool_call: ["Tool call", "\u2605"], other: ["Other event", "\u25cb"],
+  codec: ["Session change", "\u271a"], late_turn: ["Late turn", "\u25e3"], loss: ["Loss", "\u2715"], tool_call: ["Tool call", "\u2605"], span: ["Agent span", "\u25ac"], other: ["Other event", "\u25cb"],
 });
 
 /** Two lanes (Digital Human above, agent below) with the events between them, drawn from outlines. */
@@ -37,6 +42,8 @@ export class Lanes {
     this.lane = 74;
     /** @type {Mark[]} */
     this.marks = [];
+    /** Row of each span of the agent. @type {Map<Mark, number>} */
+    this.rows = new Map();
     /** @type {Outline | null} */
     this.whole = null;
     /** @type {Outline | null} */
@@ -216,6 +223,8 @@ export class Lanes {
   /** @param {Mark[]} marks */
   setMarks(marks) {
     this.marks = marks;
+    this.rows = rowsOf(marks.filter((mark) => mark.kind === "span"));
+    this.canvas.dataset.spans = String(this.rows.size);
     this.draw();
   }
 
@@ -230,7 +239,8 @@ export class Lanes {
     const style = getComputedStyle(this.canvas);
     this.lane = parseInt(style.getPropertyValue("--lane"), 10) || this.lane;
     const lane = this.lane;
-    const height = RULER_PX + lane * 2 + MARKS_PX;
+    const below = RULER_PX + lane * 2 + MARKS_PX;
+    const height = below + Math.max(-1, ...this.rows.values()) * ROW_PX + ROW_PX;
     const scale = devicePixelRatio || 1;
     this.canvas.width = Math.round(width * scale);
     this.canvas.height = Math.round(height * scale);
@@ -252,7 +262,22 @@ export class Lanes {
       this.wave(pen, width, side, middle);
     });
     pen.font = "11px system-ui, sans-serif";
+    for (const [mark, row] of this.rows) {
+      const [at, end] = [Math.max(0, x(mark.at)), Math.min(width, x(mark.end || mark.at))];
+      if (end < 0 || at > width) continue;
+      pen.fillStyle = color("k-span");
+      pen.fillRect(at, below + row * ROW_PX + 2, Math.max(2, end - at), ROW_PX - 2);
+      if (end - at < LEAST_TEXT_PX) continue;
+      pen.save();
+      pen.beginPath();
+      pen.rect(at, below, end - at - 3, height - below);
+      pen.clip();
+      pen.fillStyle = color("on-accent");
+      pen.fillText(mark.text, at + 3, below + (row + 1) * ROW_PX - 2);
+      pen.restore();
+    }
     for (const mark of this.marks) {
+      if (mark.kind === "span") continue;
       const at = x(mark.at);
       const end = mark.end ? x(mark.end) : at;
       if (end < -2 || at > width + 2) continue;
@@ -314,4 +339,21 @@ export class Lanes {
       pen.fillRect(px, middle - up, 1, Math.max(1, up + down));
     }
   }
+}
+
+/**
+ * Rows for spans, such that those of one time are below each other; those that find no row of their own share the last.
+ * @param {Mark[]} spans by start
+ * @returns {Map<Mark, number>}
+ */
+function rowsOf(spans) {
+  const ends = /** @type {number[]} */ ([]);
+  const rows = new Map();
+  for (const span of spans) {
+    const free = ends.findIndex((end) => end <= span.at);
+    const row = Math.min(MOST_ROWS - 1, free < 0 ? ends.length : free);
+    ends[row] = Math.max(ends[row] || 0, span.end || span.at);
+    rows.set(span, row);
+  }
+  return rows;
 }

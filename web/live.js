@@ -45,13 +45,13 @@ async function load(id) {
   const of = "/v1/simulation-result/" + id;
   const { simulation_result: result } = await get("/v1/retrieve-simulation-result/" + id);
   let missed = "";
-  const [timeline, transcript, turns, ladder, mails, reviews, agent, human] = await Promise.all([
-    maybe(of + "/timeline?events=" + wanted(result)), maybe(of + "/transcript?words=false"), maybe(of + "/turns?words=false"), maybe(of + "/ladder?rtcp=false"), maybe(of + "/mails"),
+  const [timeline, transcript, turns, ladder, mails, spans, reviews, agent, human] = await Promise.all([
+    maybe(of + "/timeline?events=" + wanted(result)), maybe(of + "/transcript?words=false"), maybe(of + "/turns?words=false"), maybe(of + "/ladder?rtcp=false"), maybe(of + "/mails"), maybe(of + "/spans?attributes=false"),
     maybe(of + "/reviews"),
     maybe("/v1/agents/" + result.agent_id), result.digital_human_id ? maybe("/v1/digital-human/" + result.digital_human_id) : null,
   ].map((one) => Promise.resolve(one).catch((error) => { if (!error.status || error.status === 429 || error.status >= 500) missed = error.message; return null; })));
   const record = human && (human.digital_human || human);
-  return { missed, result, timeline, transcript, turns, ladder, mails, reviews, agent: agent && agent.name, caller: record && record.name, human: record, isWritten: Boolean(agent && (agent.mode === "TEXT" || agent.mode === "EMAIL")) };
+  return { missed, result, timeline, transcript, turns, ladder, mails, spans, reviews, agent: agent && agent.name, caller: record && record.name, human: record, isWritten: Boolean(agent && (agent.mode === "TEXT" || agent.mode === "EMAIL")) };
 }
 
 /**

@@ -132,6 +132,8 @@ pub struct Endpoint {
     pub agent_token: bool,
     /// True: takes a file as `multipart/form-data`; JSON stays possible.
     pub uploads: bool,
+    /// True: the body is taken as it is, in a form that the handler reads; it is in [`Ctx::upload`].
+    pub takes_raw: bool,
     /// True: the body may hold a recording, and has a size limit of its own.
     pub with_audio: bool,
     /// True: the route belongs to the page; on a loopback listener other hosts are refused.
@@ -190,6 +192,7 @@ where
         carrier: false,
         agent_token: false,
         uploads: false,
+        takes_raw: false,
         with_audio: false,
         of_page: false,
         if_match: false,
@@ -341,6 +344,12 @@ impl Endpoint {
     /// Accepts a file as `multipart/form-data`.
     pub fn uploads(mut self) -> Endpoint {
         self.uploads = true;
+        self
+    }
+
+    /// Takes the body as it is.
+    pub fn takes_raw(mut self) -> Endpoint {
+        self.takes_raw = true;
         self
     }
 

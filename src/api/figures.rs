@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use ringer_base::error::{Error, Result};
 use ringer_engine::{Calls, Engine, Histogram, LineReport, Standing, lateness};
-use ringer_service::Refusals;
+use ringer_service::{Refusals, TraceCounts};
 
 use crate::Setup;
 use crate::endpoint::{Ctx, Endpoint, In, get, with_tag};
@@ -33,7 +33,8 @@ async fn metrics(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<Figures> {
     let engine = engine.as_ref().map(EngineFigures::of);
     let is_draining = ctx.service.engines().is_draining();
     let bus = ctx.service.relay().map(|relay| (relay.channel().is_up(), relay.channel().count_dropped()));
-    registry.register_collector(Box::new(Snapshot { engine, jobs, failures, refusals, is_draining, bus }));
+    let traces = ctx.service.telemetry().counts();
+    registry.register_collector(Box::new(Snapshot { engine, jobs, failures, refusals, is_draining, bus, traces }));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(Error::internal)?;
     Ok(respond(StatusCode::OK, OPENMETRICS, text).into())
@@ -49,6 +50,8 @@ struct Snapshot {
     is_draining: bool,
     /// State of the bus: true if it is connected, and its dropped messages by reason; `None`: there is no bus.
     bus: Option<(bool, Vec<(&'static str, u64)>)>,
+    /// Spans that were sent and lost; `None`: no traces are sent.
+    traces: Option<TraceCounts>,
 }
 
 #[derive(Debug)]
@@ -94,6 +97,9 @@ impl Collector for Snapshot {
             page.gauge("ringer_bus_up", "1 while the bus is connected", None, f64::from(u8::from(*is_up)))?;
             let help = "Messages of the bus that were not believed or not understood";
             page.counters("ringer_bus_dropped", help, "reason", dropped.iter().copied())?;
+        }
+        if let Some(traces) = &self.traces {
+            page.traces(traces)?;
         }
         let Some(engine) = &self.engine else { return Ok(()) };
         page.trunks(&engine.lines)?;
@@ -159,6 +165,16 @@ impl Page<'_> {
             ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
         }
         Ok(())
+    }
+
+    fn traces(&mut self, counts: &TraceCounts) -> fmt::Result {
+        let up = "1 while the collector of traces takes them";
+        self.gauge("ringer_traces_up", up, None, f64::from(u8::from(counts.is_up)))?;
+        let fates = [("sent", counts.sent), ("dropped", counts.dropped)];
+        self.counters("ringer_traces_spans", "Spans by what became of them", "fate", fates.into_iter())?;
+        let failed = "Requests that the collector of traces did not take";
+        self.counter("ringer_traces_requests_failed", failed, counts.failed)?;
+        self.gauge("ringer_traces_waiting", "Spans that wait for the collector", None, counts.waiting as f64)
     }
 
     /// Writes 1 for what is up, 0 for what is down, and nothing for what is not known.

@@ -46,6 +46,7 @@ mod runs;
 mod scenarios;
 mod schedules;
 mod simulations;
+mod spans;
 mod suite_reader;
 mod suites;
 mod system;
@@ -228,6 +229,7 @@ fn endpoints(setup: &Setup) -> Vec<Endpoint> {
         suites::endpoints(),
         runs::endpoints(),
         results::endpoints(),
+        spans::endpoints(),
         texts::endpoints(),
         humans::endpoints(),
         webhooks::endpoints(),

@@ -214,7 +214,7 @@ fn operation(
     if !parameters.is_empty() {
         operation["parameters"] = Value::Array(parameters);
     }
-    if !body_node.is_nothing() {
+    if !body_node.is_nothing() || endpoint.takes_raw {
         operation["requestBody"] = request_body(endpoint, body, body_node);
     }
     operation
@@ -293,7 +293,7 @@ fn add_refusals(endpoint: &Endpoint, nodes: [&Node; 3], answers: &mut Value) {
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": reference("Refusal") } } });
     if !endpoint.is_open() && !endpoint.reads_key {
         let takes_input = !nodes.iter().all(|node| node.is_nothing());
-        let has_body = !nodes[2].is_nothing();
+        let has_body = !nodes[2].is_nothing() || endpoint.takes_raw;
         for (code, text, is_possible) in [
             ("400", "Well-formed, but not allowed", takes_input),
             ("401", "Invalid or missing API key", true),
@@ -343,6 +343,12 @@ fn add_refusals(endpoint: &Endpoint, nodes: [&Node; 3], answers: &mut Value) {
 
 /// Describes the body of a request: JSON, and a form with a file where one is taken.
 fn request_body(endpoint: &Endpoint, schema: &Value, node: &Node) -> Value {
+    if endpoint.takes_raw {
+        return json!({ "required": true, "content": {
+            "application/x-protobuf": { "schema": { "type": "string", "format": "binary" } },
+            "application/json": { "schema": { "type": "object" } },
+        } });
+    }
     let mut schema = schema.clone();
     simplify(&mut schema, Side::Request);
     let mut body = json!({ "required": !node.nullable, "content": { "application/json": { "schema": schema } } });

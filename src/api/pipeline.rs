@@ -187,7 +187,7 @@ async fn run_admitted(
 ) -> Result<Response, Stop> {
     let limit = server.body_limit(&ready.endpoint);
     let [.., body_node] = &ready.nodes;
-    let held = if body_node.is_nothing() && !ready.endpoint.idempotent {
+    let held = if body_node.is_nothing() && !ready.endpoint.idempotent && !ready.endpoint.takes_raw {
         None
     } else {
         let read = timeout(
@@ -199,6 +199,7 @@ async fn run_admitted(
     };
     let (bytes, _place) = held.map_or_else(Default::default, |held| (held.bytes, held.place));
     let (walked, upload) = check(ready, &parts, &bytes).await?;
+    let upload = if ready.endpoint.takes_raw { Some(Upload { name: None, bytes: bytes.clone() }) } else { upload };
     own_organization(ready, &parts.headers, &caller, request_id)?;
     let ctx = Ctx {
         service: server.service.clone(),

@@ -66,7 +66,7 @@ impl Answer for Empty {
 pub struct Raw<const KIND: usize>(pub Response);
 
 /// Content types of [`Raw`] answers for the document, the default format first.
-const CONTENT_TYPES: [&[&str]; 11] = [
+const CONTENT_TYPES: [&[&str]; 12] = [
     &[HTML],
     &[WAV, FLAC, OGG],
     &[EVENTS],
@@ -78,6 +78,7 @@ const CONTENT_TYPES: [&[&str]; 11] = [
     &[JSON, OCTETS],
     &[PCAPNG],
     &[WAV],
+    &[PROTOBUF, JSON],
 ];
 
 /// Index of transcripts in [`CONTENT_TYPES`].
@@ -107,6 +108,8 @@ pub type Outline = Raw<OUTLINE>;
 pub type Packets = Raw<9>;
 /// A sound as WAV.
 pub type Wav = Raw<10>;
+/// Number of spans that were not taken (OTLP), in the form of the request.
+pub type Traces = Raw<11>;
 
 impl<const KIND: usize> From<Response> for Raw<KIND> {
     fn from(response: Response) -> Raw<KIND> {
@@ -156,6 +159,8 @@ pub const VTT: &str = "text/vtt; charset=utf-8";
 pub const PCAPNG: &str = "application/x-pcapng";
 /// Content type of bytes without a format of their own.
 pub const OCTETS: &str = "application/octet-stream";
+/// Content type of messages of OTLP in the binary form.
+pub const PROTOBUF: &str = "application/x-protobuf";
 /// Content type of a table (CSV).
 pub const CSV: &str = "text/csv; charset=utf-8";
 /// Content type of a JUnit report.

@@ -28,6 +28,7 @@ mod speech;
 mod srtp;
 mod storage;
 mod targets;
+mod telemetry;
 mod text;
 mod trunks;
 mod webrtc;
@@ -54,6 +55,7 @@ pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer, shared_models};
 pub use srtp::{Encryption, SrtpKeys};
 pub use storage::{Storage, problem_of as problem_of_storage};
 pub use targets::Targets;
+pub use telemetry::Telemetry;
 pub use text::{Sms, SmsCarrier, Text};
 pub use trunks::{DialLimits, HostPort, Identity, Trunk, carrier};
 pub use webrtc::{DEFAULT_ANSWER_S, Pipelines, WebRtc, is_http_address};
@@ -147,6 +149,8 @@ pub struct Config {
     pub storage: Storage,
     /// Messages between engines that share a database.
     pub bus: Bus,
+    /// Traces of conversations, sent to a collector.
+    pub telemetry: Telemetry,
     /// Warnings at the start about settings that were given but are not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -348,6 +352,7 @@ impl Default for Config {
             email: Email::default(),
             storage: Storage::default(),
             bus: Bus::default(),
+            telemetry: Telemetry::default(),
             warnings: Vec::new(),
         }
     }
@@ -447,6 +452,7 @@ impl Config {
         self.sip.read(from);
         self.storage.read(from);
         self.bus.read(from);
+        self.telemetry.read(from);
     }
 
     fn read_limits(&mut self, from: &mut Source, file_limit: u64) {

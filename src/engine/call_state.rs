@@ -21,7 +21,7 @@ use super::effects::Effects;
 use super::missing_recognizer::WordNeeds;
 use super::services::{CallPermit, CallServices};
 use super::shard::{CallNo, ToShard};
-use super::{CallUpdate, Placement};
+use super::{CallUpdate, EffectTime, Placement};
 
 /// Warnings of a call's channel that are kept.
 const MAX_WARNINGS: usize = 200;
@@ -40,6 +40,8 @@ pub(super) struct CallState {
     up_since: Option<Time>,
     /// Nanoseconds by which the wall clock was ahead of the media threads' clock when the call connected.
     pub ahead_ns: i64,
+    /// Sample 0 on the clock of the media threads; `None` before the call connected.
+    zero: Option<Time>,
     /// The call connected, and is not told to be before there are keys.
     unsaid: Option<i64>,
     pub ending: Option<Ending>,
@@ -60,7 +62,7 @@ impl CallState {
     ) -> CallState {
         let wanted = WordNeeds::of(&placement.spec);
         services.speech.recognizer.expect();
-        let effects = Effects::new(services.clone(), no, shard, placement, tap);
+        let effects = Effects::new(services.clone(), no, shard, placement, tap, CallState::now);
         CallState {
             services,
             no,
@@ -72,6 +74,7 @@ impl CallState {
             connected_at_ms: None,
             up_since: None,
             ahead_ns: 0,
+            zero: None,
             unsaid: None,
             ending: None,
             wanted,
@@ -132,10 +135,11 @@ impl CallState {
 
     /// Notes that the call is connected. It is told at once, except where media wait for keys.
     pub(crate) fn note_connected(&mut self, awaits_keys: bool) {
-        let now = self.services.clock.now_ms();
+        let (now, at_once) = (self.services.clock.now_ms(), CallState::now());
         // Sample 0 is where media could come first.
-        let before = self.up_since.map_or(Duration::ZERO, |since| CallState::now().since(since));
-        let at = now - before.min(MOST_BEFORE).as_millis() as i64;
+        let before = self.up_since.map_or(Duration::ZERO, |since| at_once.since(since)).min(MOST_BEFORE);
+        let at = now - before.as_millis() as i64;
+        self.zero = Some(Time(at_once.0.saturating_sub(before.as_nanos() as u64)));
         self.connected_at_ms = Some(at);
         self.ahead_ns = self.services.clock.ahead_ns();
         self.services.counters.connected(self.dialled_at_ms.map(|from| now - from));
@@ -143,6 +147,11 @@ impl CallState {
         if !awaits_keys {
             self.say_connected();
         }
+    }
+
+    /// Returns the times of the work for the call; none before it connected.
+    pub(crate) fn effect_times(&self) -> Vec<EffectTime> {
+        self.zero.map(|zero| self.effects.times().since(zero)).unwrap_or_default()
     }
 
     /// Tells that the call is connected, where it waited for keys.

@@ -191,6 +191,7 @@ impl CallTask {
             warnings: std::mem::take(&mut call.files.warnings),
             agent_errors: channel.agent_errors(),
             variables: channel.variables(),
+            effects: call.effect_times(),
             speaker,
             recording,
             ending,

@@ -7,6 +7,7 @@ use ringer_human::{Fluency, Mind, SpeechPart, changed_text};
 use ringer_media::call::{Comparison, Effect, EffectId, Effected, Interruption, Thought, Word};
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::PER_MS;
+use ringer_media::time::Time;
 use ringer_provider::{Failure, Recognized, RecognizerFeed, Spoken, SpokenIn, Voice};
 use rtrb::Consumer;
 use tokio::sync::{Mutex, mpsc};
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Placement;
 use super::counters::InFlight;
+use super::effect_times::{EffectKind, EffectTimes, Timed};
 use super::following::Following;
 use super::services::CallServices;
 use super::shard::{CallNo, ToShard};
@@ -42,6 +44,7 @@ pub(super) struct Effects {
     segments: VecDeque<Segment>,
     /// Position of the sample after the last mark.
     base: i64,
+    times: EffectTimes,
 }
 
 /// One stretch of speech that is being recognised.
@@ -64,6 +67,7 @@ struct Link {
 /// An effect that was begun.
 struct Started {
     token: CancellationToken,
+    timed: Timed,
     _counted: InFlight,
 }
 
@@ -73,6 +77,7 @@ impl Started {
     }
 
     fn over(&self) {
+        self.timed.note_end();
         self.token.cancel();
     }
 }
@@ -90,6 +95,7 @@ impl Effects {
         shard: usize,
         placement: Placement,
         tap: Consumer<i16>,
+        now: fn() -> Time,
     ) -> Effects {
         Effects {
             link: Link { services, no, shard },
@@ -110,12 +116,18 @@ impl Effects {
             taken: 0,
             segments: VecDeque::new(),
             base: 0,
+            times: EffectTimes::new(now),
         }
     }
 
     /// Returns the name of the mind that has spoken. What it was asked must have been stopped.
     pub(crate) async fn speaker(&mut self) -> String {
         self.mind.lock().await.speaker()
+    }
+
+    /// Returns the times of the work that was done.
+    pub(crate) fn times(&self) -> &EffectTimes {
+        &self.times
     }
 
     /// Returns the bias words of the call.
@@ -169,11 +181,11 @@ impl Effects {
         self.segments.clear();
     }
 
-    fn start(&mut self, id: EffectId) -> Started {
+    fn start(&mut self, id: EffectId, kind: EffectKind) -> Started {
         let token = CancellationToken::new();
         self.running.retain(|_, running| !running.is_cancelled());
         self.running.insert(id, token.clone());
-        Started { token, _counted: InFlight::new(&self.link.services.counters) }
+        Started { token, timed: self.times.begin(kind), _counted: InFlight::new(&self.link.services.counters) }
     }
 
     /// Speaks the other side's language from now on, once it is known to be another one.
@@ -188,7 +200,7 @@ impl Effects {
 
     fn think(&mut self, id: EffectId, thought: Thought) {
         let language = self.following.is_some().then(|| self.language.clone());
-        let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id));
+        let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id, EffectKind::Think));
         let (out, mut moves) = mpsc::channel(MOVES);
         self.link.services.spawn("think", async move {
             let thinking = async {
@@ -200,6 +212,7 @@ impl Effects {
             };
             let passing = async {
                 while let Some(next) = moves.recv().await {
+                    started.timed.note_answer();
                     link.finish(id, Effected::Move(next));
                 }
             };
@@ -211,10 +224,14 @@ impl Effects {
     }
 
     fn compare(&mut self, id: EffectId, comparison: Comparison) {
-        let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id));
+        let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id, EffectKind::Compare));
         self.link.services.spawn("compare", async move {
             let comparing = async {
                 let meant = mind.lock().await.compare(comparison).await;
+                match &meant {
+                    Ok(_) => started.timed.note_answer(),
+                    Err(failure) => started.timed.note_failure(failure.code),
+                }
                 link.finish(id, meant.map_or_else(failed, Effected::Meant));
             };
             tokio::select! {
@@ -226,17 +243,18 @@ impl Effects {
 
     fn speak(&mut self, id: EffectId, text: &str, fluent: bool) {
         let parts = if fluent { self.fluency.parts(text) } else { vec![SpeechPart::Words(text.into())] };
-        let (link, started) = (self.link.clone(), self.start(id));
+        let link = self.link.clone();
         let Some(voice) = self.voice.clone() else {
             return link.finish(id, failed(no_voice()));
         };
+        let started = self.start(id, EffectKind::Speak);
         if let Some(voiced) = changed_text(&parts, text) {
             link.services.order(link.shard, ToShard::Voiced(link.no, id, voiced));
         }
         self.link.services.spawn("speak", async move {
             tokio::select! {
                 () = started.wait_for_cancel() => {}
-                () = say_parts(&link, id, parts, &voice) => started.over(),
+                () = say_parts(&link, id, parts, &voice, &started.timed) => started.over(),
             }
         });
     }
@@ -271,13 +289,17 @@ impl Effects {
             false => recognizer.open(language, &self.keyterms),
         };
         feed.push(past);
-        let (link, base, started) = (self.link.clone(), self.base, self.start(hear));
+        let (link, base, started) = (self.link.clone(), self.base, self.start(hear, EffectKind::Recognize));
         if let Some(segment) = self.segments.iter_mut().find(|segment| segment.hear == hear) {
             segment.feed = Some(feed);
         }
         self.link.services.spawn("recognise", async move {
             let passing = async {
                 while let Some(heard) = heard.recv().await {
+                    match &heard {
+                        Recognized::Failed(failure) => started.timed.note_failure(failure.code),
+                        _ => started.timed.note_answer(),
+                    }
                     link.finish(hear, recognition_effect(heard, base));
                 }
             };
@@ -321,7 +343,7 @@ impl Effects {
     }
 }
 
-async fn say_parts(link: &Link, id: EffectId, parts: Vec<SpeechPart>, voice: &Voice) {
+async fn say_parts(link: &Link, id: EffectId, parts: Vec<SpeechPart>, voice: &Voice, timed: &Timed) {
     let count = parts.len();
     for (at, part) in parts.into_iter().enumerate() {
         let last = at + 1 == count;
@@ -331,7 +353,8 @@ async fn say_parts(link: &Link, id: EffectId, parts: Vec<SpeechPart>, voice: &Vo
                 link.finish(id, Effected::Audio { pcm, last });
             }
             SpeechPart::Words(text) => {
-                if let Err(failure) = say_words(link, id, &text, voice, last).await {
+                if let Err(failure) = say_words(link, id, &text, voice, last, timed).await {
+                    timed.note_failure(failure.code);
                     tracing::warn!(call = link.no.0, code = failure.code, "speech failed: {}", failure.message);
                     return link.finish(id, failed(failure));
                 }
@@ -345,11 +368,19 @@ async fn say_parts(link: &Link, id: EffectId, parts: Vec<SpeechPart>, voice: &Vo
 
 /// Passes each piece on as it comes. The last piece is held until it is known how the speech ended, so that speech in
 /// one piece is one message.
-async fn say_words(link: &Link, id: EffectId, text: &str, voice: &Voice, last: bool) -> Result<(), Failure> {
+async fn say_words(
+    link: &Link,
+    id: EffectId,
+    text: &str,
+    voice: &Voice,
+    last: bool,
+    timed: &Timed,
+) -> Result<(), Failure> {
     let (out, mut pieces) = mpsc::channel(PIECES);
     let passing = async {
         let mut held = None;
         while let Some(spoken) = pieces.recv().await {
+            timed.note_answer();
             match spoken {
                 Spoken::Audio(pcm) if pieces.is_closed() && pieces.is_empty() => held = Some(pcm),
                 Spoken::Audio(pcm) => link.finish(id, Effected::Audio { pcm, last: false }),

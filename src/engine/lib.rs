@@ -7,6 +7,7 @@ mod call_task;
 mod channel;
 mod counters;
 pub mod dialogue;
+mod effect_times;
 mod effects;
 mod exchange;
 mod following;
@@ -57,6 +58,7 @@ use tokio::sync::mpsc;
 
 pub use self::channel::CONNECTION_LOGS;
 pub use self::counters::{Calls, Counters, Histogram};
+pub use self::effect_times::{EffectKind, EffectTime};
 pub use self::gate::{DialGate, Forwarded};
 pub use self::known_words::known_words;
 pub use self::live::Engine;
@@ -143,6 +145,8 @@ pub struct CallReport {
     pub agent_errors: Vec<AgentError>,
     /// Values that the other side handed over at the end, by messages.
     pub variables: Option<Value>,
+    /// Times of the work for the call, by start; none of a call that was never connected.
+    pub effects: Vec<EffectTime>,
 }
 
 /// News of a live call for a watcher.

@@ -174,6 +174,8 @@ impl Destination {
         let is_dialled = |hop: &Hop| dial.hops.iter().any(|dialled| dialled.address.ip() == hop.address.ip());
         if !call.hops.iter().all(is_dialled) {
             (dial.username, dial.password) = (None, None);
+            // The target may be a trunk, and a trace is told to the agent alone.
+            dial.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("traceparent"));
             // The number that calls is asserted to the trunk alone (RFC 3325 5).
             if dial.trunk.take().is_some() {
                 dial.headers.clear();
@@ -346,6 +348,8 @@ pub struct WebSocketDial {
     pub settings: SocketSettings,
     /// Addresses that may be connected to; `None`: all of them.
     pub guard: Option<Guard>,
+    /// Trace context for the other side (W3C); `None`: it is told none.
+    pub traceparent: Option<String>,
 }
 
 impl std::fmt::Debug for WebSocketDial {
@@ -380,6 +384,7 @@ impl WebSocketDial {
             password: self.password.as_ref().map(|password| password.expose().to_owned()),
             max_message_bytes: self.settings.limits.max_message_bytes,
             max_text_bytes: self.settings.max_text_bytes,
+            traceparent: self.traceparent.clone(),
             ..SessionFacts::new(self.result_id, &self.url, seed, now, epoch_ms)
         }
     }

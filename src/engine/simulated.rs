@@ -75,6 +75,7 @@ pub(super) fn place(
             let _ = news.send(CallUpdate::Connected(at_ms)).await;
         }
         let report = CallReport {
+            effects: Vec::new(),
             ending,
             timeline: side.timeline,
             connected_at_ms,

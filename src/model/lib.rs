@@ -115,6 +115,7 @@ macro_rules! words {
 
 pub mod agent;
 pub mod agent_profile;
+pub mod agent_span;
 pub mod agent_version;
 pub mod alert;
 pub mod api_key;

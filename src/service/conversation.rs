@@ -24,6 +24,7 @@ pub(super) mod rerun;
 pub(super) mod snapshot;
 pub(super) mod storing;
 pub(super) mod stream_address;
+pub(super) mod trace_context;
 pub(super) mod transcode;
 pub(super) mod trigger;
 pub(super) mod usage;

@@ -45,6 +45,11 @@ impl Settings {
         self.data.join(CALLS_FOLDER).join(call_id.to_string())
     }
 
+    /// Returns the file of an uploaded background noise.
+    pub fn noise_file(&self, noise: Uuid) -> PathBuf {
+        self.data.join(NOISES_FOLDER).join(noise.to_string())
+    }
+
     /// Removes the files of deleted results. A file that cannot be removed is left and logged.
     pub(crate) async fn remove_result_files(&self, result_ids: &[i64]) {
         for id in result_ids {

@@ -124,6 +124,8 @@ impl Workers {
         let service = workshop.service.clone();
         let spending = service.spending().clone();
         tasks.spawn("model uses", until(claiming.clone(), async move { spending.keep_storing().await }));
+        let traced = workshop.service.clone();
+        tasks.spawn("traces", until(claiming.clone(), async move { traced.telemetry().keep_sending().await }));
         let (engine, running) = (workshop.engine.clone(), workshop.running.clone());
         tasks.spawn("evaluate jobs", evaluations(workshop, tasks.clone(), claiming.clone()));
         Workers { service, tasks, claiming, streams, line_tests, previews, engine, running }
@@ -177,6 +179,7 @@ impl Workers {
         log_failure("failed to store the use of language models", self.service.spending().store_noted().await);
         let restored = self.service.conversations().restore_ended().await;
         log_failure("failed to look for kept records of conversations", restored);
+        self.service.telemetry().send_last().await;
         log_failure("failed to tell others that this engine ends", self.service.engines().leave().await);
     }
 }

@@ -21,6 +21,7 @@ mod outbox;
 mod placement;
 mod runs;
 mod spending;
+mod telemetry;
 mod watching;
 
 use std::collections::BTreeMap;
@@ -31,9 +32,9 @@ use std::time::Duration;
 
 use ringer_base::clock::Clock;
 use ringer_base::config::{
-    Behaviour, Capture, Email, Judge, Notify, OrganizationLimits, Pipelines, Retention, Sms, Trunk, nearest,
+    Behaviour, Capture, Email, Judge, Notify, OrganizationLimits, Pipelines, Retention, Sms,
+    Telemetry as TelemetrySettings, Trunk,
 };
-use ringer_base::error::{Error, Result};
 use ringer_base::guard::Guard;
 use ringer_base::post::Poster;
 use ringer_base::tls::Roots;
@@ -49,7 +50,7 @@ use ringer_store::events::Feed;
 use ringer_store::queue::Queue;
 use ringer_transport::sip::names::Resolver;
 use ringer_transport::webrtc::PeerTerms;
-use ringer_transport::websocket::{Dialect, Kind};
+use ringer_transport::websocket::Dialect;
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -130,15 +131,19 @@ pub use self::runs::scheduler::{AutosyncAccepted, AutosyncSkipped, AutosyncTarge
 pub use self::runs::schedules::{ScheduleDeleted, ScheduleList};
 use self::runs::send_text::Talks;
 pub use self::runs::sms_runs::{AddressedText, SmsQueued, Terminated};
+pub use self::runs::span_list::SpanList;
 pub use self::runs::summary::RunSummary;
 pub use self::runs::text_runs::TextNews;
 pub use self::runs::turn_list::TurnList;
 pub use self::spending::{ModelSpending, UsedBy};
+use self::telemetry::SpanQueue;
+pub use self::telemetry::{SpansAdded, Telemetry, TraceCounts, TracesTaken};
 pub use self::watching::Watching;
 pub use self::watching::alerts::{AlertDeleted, AlertPage, ViolationPage};
 pub use self::watching::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
 pub use self::watching::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
 pub use ringer_judge::accuracy::{AccuracyTable, table as accuracy_table};
+pub use ringer_provider::otlp::{answer as answer_traces, read_request as read_traces};
 
 /// Time limit for a webhook's connection and answer together.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(5);
@@ -269,6 +274,8 @@ pub struct Settings {
     pub number_price: i64,
     /// Settings for delivering notifications.
     pub notify: Notify,
+    /// Traces of conversations, and the trace context of agents.
+    pub telemetry: Arc<TelemetrySettings>,
     /// Traffic of a call that is captured for its evidence.
     pub capture: Capture,
     /// Address of an authority that stamps manifests of evidence (RFC 3161); `None`: they are not stamped.
@@ -347,6 +354,7 @@ impl Settings {
             number_pool: Vec::new(),
             number_price: 0,
             notify: Notify::default(),
+            telemetry: Arc::default(),
             capture: Capture::default(),
             timestamp_url: None,
             journey_stop_on_failure: false,
@@ -380,28 +388,9 @@ impl Settings {
         }
     }
 
-    /// Returns the dialect of a name; `None`: the engine's own protocol.
-    ///
-    /// # Errors
-    /// The name is neither a kind's nor one of the settings.
-    pub fn dialect(&self, name: Option<&str>) -> Result<Dialect> {
-        let Some(name) = name else { return Ok(Dialect::new(Kind::Default)) };
-        let known = Kind::from_name(name).map(Dialect::new).or_else(|| self.dialects.get(name).cloned());
-        known.ok_or_else(|| {
-            let mut names: Vec<&str> = Kind::DIALECTS.map(Kind::name).to_vec();
-            names.extend(self.dialects.keys().map(String::as_str));
-            Error::Refused(Kind::unknown(name) + &nearest(name, names.into_iter()))
-        })
-    }
-
     /// Returns the addresses of conversations by mail; `None`: there are none.
     pub fn mail_home(&self) -> Option<MailHome> {
         MailHome::new(self.email.address.as_deref(), self.email.inbound_domain.as_deref())
-    }
-
-    /// Returns the file of an uploaded background noise.
-    pub fn noise_file(&self, noise: Uuid) -> PathBuf {
-        self.data.join(files::NOISES_FOLDER).join(noise.to_string())
     }
 }
 
@@ -418,6 +407,7 @@ struct Handles {
     refusals: Arc<RefusalCounts>,
     spending: Arc<ModelSpending>,
     drain: Arc<engines::Drain>,
+    outgoing: Arc<SpanQueue>,
 }
 
 /// The product: its subjects, each with the operations of its folder. Cheap to clone.
@@ -432,6 +422,7 @@ pub struct Service {
     evaluations: Arc<Evaluations>,
     engines: Arc<Engines>,
     runs: Arc<Runs>,
+    telemetry: Arc<Telemetry>,
     watching: Arc<Watching>,
     generation: Arc<Generation>,
     bundles: Arc<Bundles>,
@@ -448,8 +439,20 @@ impl Service {
         let settings = Arc::new(settings);
         let (talks, refusals, drain) = (Arc::default(), Arc::default(), Arc::default());
         let spending = ModelSpending::new(&store, &clock);
-        let model = None;
-        Service::with(Handles { store, clock, settings, live, poster, model, talks, refusals, spending, drain })
+        let (model, outgoing) = (None, Arc::new(SpanQueue::new(&settings)));
+        Service::with(Handles {
+            store,
+            clock,
+            settings,
+            live,
+            poster,
+            model,
+            talks,
+            refusals,
+            spending,
+            drain,
+            outgoing,
+        })
     }
 
     /// Returns a product whose subjects have these handles.
@@ -462,6 +465,7 @@ impl Service {
         let evaluations = Arc::new(Evaluations::new(&handles, &outbox, &library, &conversations));
         let engines = Arc::new(Engines::new(&handles, &conversations));
         let runs = Arc::new(Runs::new(&handles, &outbox, &conversations, &evaluations));
+        let telemetry = Arc::new(Telemetry::new(&handles, &runs));
         let watching = Arc::new(Watching::new(&handles, &outbox, &conversations, &runs));
         let generation = Arc::new(Generation::new(&handles, &humans));
         let bundles = Arc::new(Bundles::new(&handles, &library, &humans, &runs));
@@ -476,6 +480,7 @@ impl Service {
             evaluations,
             engines,
             runs,
+            telemetry,
             watching,
             generation,
             bundles,
@@ -567,6 +572,11 @@ impl Service {
     /// Returns the operations on runs and results.
     pub fn runs(&self) -> &Runs {
         &self.runs
+    }
+
+    /// Returns the operations on traces, and on spans of agents.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
     }
 
     /// Returns the operations on monitors, alerts, issues, notifications and webhooks.

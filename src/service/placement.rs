@@ -190,6 +190,8 @@ struct CallRows {
     first_line: Option<String>,
     /// Faults of what was prepared for the conversation.
     warnings: Vec<String>,
+    /// Value of the header `traceparent` for the agent; `None`: it is told no trace context.
+    traceparent: Option<String>,
 }
 
 impl Placements {
@@ -205,7 +207,8 @@ impl Placements {
     ) -> Result<PreparedCall, NotDone<Obstacle>> {
         let mut db = self.store.org(organization).write().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
-        let rows = read_rows(&mut db, &row).await?;
+        let mut rows = read_rows(&mut db, &row).await?;
+        rows.traceparent = self.settings.traceparent_of(&mut db, &row).await?;
         db.commit().await?;
         self.fill_in(organization, rows, terms).await
     }
@@ -296,6 +299,7 @@ async fn read_rows(db: &mut Session, row: &Row<ResultDoc>) -> Result<CallRows, N
         human_id,
         first_line: None,
         warnings: Vec::new(),
+        traceparent: None,
     })
 }
 

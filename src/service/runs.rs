@@ -19,6 +19,7 @@ pub(super) mod scheduler;
 pub(super) mod schedules;
 pub(super) mod send_text;
 pub(super) mod sms_runs;
+pub(super) mod span_list;
 pub(super) mod summary;
 pub(super) mod text_runs;
 pub(super) mod turn_list;

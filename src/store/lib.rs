@@ -34,6 +34,7 @@ mod runs;
 mod scenarios;
 mod sealing;
 mod tables;
+mod traces;
 mod trunk_numbers;
 mod usage;
 pub mod vault;
@@ -52,6 +53,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 
 use self::db::{Cell, Database, FromCell, Link};
+use self::traces::TraceQueue;
 use self::vault::Vault;
 
 pub use self::call_logs::LogFilter;
@@ -72,6 +74,7 @@ pub use self::run_list::RunFilter;
 pub use self::runs::Owner;
 pub use self::runs::Tally;
 pub use self::tables::Integrations;
+pub use self::traces::Traced;
 pub use self::trunk_numbers::TrunkNumber;
 
 /// An open database with its key. Cheap to clone: every session holds one.
@@ -93,6 +96,8 @@ struct Parts {
     clock: OnceLock<Clock>,
     /// True while a lease that has ended may be one that could not be renewed.
     unsettled: AtomicBool,
+    /// Results whose traces are to be sent.
+    traced: TraceQueue,
 }
 
 /// Kinds of jobs that other engines are to hear of.
@@ -120,6 +125,7 @@ impl Store {
             place: OnceLock::new(),
             clock: OnceLock::new(),
             unsettled: AtomicBool::new(false),
+            traced: TraceQueue::default(),
         };
         let store = Store { parts: Arc::new(parts) };
         store.seal_all(before == 0).await?;
@@ -241,6 +247,7 @@ impl Organization<'_> {
             new_jobs: false,
             woken: BTreeSet::new(),
             failed: Vec::new(),
+            traced: Vec::new(),
             leftovers: Vec::new(),
             spoilt: false,
         }
@@ -257,6 +264,8 @@ pub struct Session {
     woken: BTreeSet<String>,
     /// Error codes of results that this session makes fail.
     failed: Vec<String>,
+    /// Results whose traces are to be sent.
+    traced: Vec<Traced>,
     /// Folders that are removed once the changes are committed.
     leftovers: Vec<PathBuf>,
     /// True: a statement has failed, and nothing can be committed.
@@ -299,6 +308,7 @@ impl Session {
             self.store.parts.wakes.kinds.lock().extend(self.woken);
             self.store.parts.wakes.noted.notify_one();
         }
+        self.store.add_traced(self.traced);
         let mut failures = self.store.parts.failures.lock();
         for code in self.failed {
             *failures.entry(code).or_default() += 1;

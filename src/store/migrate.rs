@@ -43,6 +43,7 @@ const MIGRATIONS: &[(i64, Text)] = &[
     (27, Same(include_str!("migrations/0027_judge_cards.sql"))),
     (28, Same(include_str!("migrations/0028_evidence_keys.sql"))),
     (29, Same(include_str!("migrations/0029_evidence_stamps.sql"))),
+    (30, Same(include_str!("migrations/0030_traces.sql"))),
 ];
 
 impl Text {

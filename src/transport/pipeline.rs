@@ -70,6 +70,8 @@ pub struct PipelineTarget {
     pub result_id: String,
     /// Offer to a platform, in place of `{base}/api/offer`.
     pub offer: Option<Box<PlatformOffer>>,
+    /// Value of the header `traceparent` (W3C Trace Context); `None`: it is not sent.
+    pub traceparent: Option<String>,
 }
 
 /// The request that starts a pipeline: `POST {url}/{agent_name}/start`.

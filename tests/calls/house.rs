@@ -80,20 +80,31 @@ impl House {
 
     /// Returns the same, whose engine has further settings that no file has.
     pub(crate) async fn with_engine(settings: &str, change: impl FnOnce(&mut EngineConfig)) -> House {
+        House::set_by(settings, change, FakeRecognizer::default()).await
+    }
+
+    /// Returns an engine with the settings of this file, whose recognizer understands a text, whatever it hears.
+    pub(crate) async fn hearing(settings: &str, text: &str) -> House {
+        House::set_by(settings, |_| (), FakeRecognizer::new(&[text; 100], 0)).await
+    }
+
+    async fn set_by(settings: &str, change: impl FnOnce(&mut EngineConfig), recognizer: FakeRecognizer) -> House {
         let read = Config::from_texts(Some((Path::new("ringer.toml"), settings)), &BTreeMap::new(), &[], 4096);
         let config = read.expect("good settings");
         let set = |settings: &mut Settings, engine: &mut EngineConfig| {
+            settings.dialects = ringer::cli::dialects(&config).expect("good settings").into();
             engine.forwarding = Forwarding::from(&config.sip);
             change(engine);
             settings.adapters = adapters(&config.adapters).expect("good settings").into();
             settings.sockets = SocketSettings::from(&config.websocket);
             settings.pipelines = config.p2.into();
+            settings.telemetry = config.telemetry.into();
             (settings.trunks, settings.organization_limits) =
                 (config.sip.trunks.into(), config.limits.organizations.into());
         };
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("ringer.db");
-        let speech: (_, Arc<dyn Recognizer>) = (None, Arc::new(FakeRecognizer::default()));
+        let speech: (_, Arc<dyn Recognizer>) = (None, Arc::new(recognizer));
         House::start(&file, folder, Clock::Real, 20, &[], speech, set).await
     }
 

@@ -6,7 +6,7 @@ use super::{check, read_file, scan, tree};
 
 /// The folders in their order, each with its subject: the type that has its operations. It is held in a field of that
 /// name.
-const ORDER: [(&str, &str); 15] = [
+const ORDER: [(&str, &str); 16] = [
     ("not_done", ""),
     ("files", ""),
     ("spending", ""),
@@ -18,6 +18,7 @@ const ORDER: [(&str, &str); 15] = [
     ("evaluation", "Evaluations"),
     ("engines", "Engines"),
     ("runs", "Runs"),
+    ("telemetry", "Telemetry"),
     ("watching", "Watching"),
     ("generation", "Generation"),
     ("bundle", "Bundles"),

@@ -51,9 +51,11 @@ fn a_redirected_call_leaves_the_proxy_of_its_first_target() {
     let mut stage = Scripted::new();
     let mut invite = invite_to("sip:bob@b.example", stage.far);
     invite.headers.push(("Route".into(), "<sip:10.0.0.2;lr>".into()));
+    invite.headers.push(("traceparent".into(), "00-a-b-01".into()));
     let key = stage.endpoint.invite(stage.now, invite);
     let first = stage.request(Method::Invite);
     assert_eq!(first.headers.get("Route"), Some("<sip:10.0.0.2;lr>"));
+    assert_eq!(first.headers.get("traceparent"), Some("00-a-b-01"));
     stage.reply(&first, 302, "b", &[("Contact", "<sip:bob@other.example>")], None);
     let ack = stage.request(Method::Ack);
     assert_eq!(ack.headers.get("Route"), Some("<sip:10.0.0.2;lr>"), "the ACK goes where the INVITE went");
@@ -61,6 +63,7 @@ fn a_redirected_call_leaves_the_proxy_of_its_first_target() {
     stage.endpoint.take_destinations(stage.now, key, [Hop::udp("10.0.0.9:5060".parse().unwrap())]);
     let second = stage.request(Method::Invite);
     assert_eq!((second.uri.as_str(), second.headers.get("Route")), ("sip:bob@other.example", None));
+    assert_eq!(second.headers.get("traceparent"), None, "another host is told no trace");
 }
 
 /// A request outside of any dialog, from a place of its own.

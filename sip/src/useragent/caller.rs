@@ -474,6 +474,8 @@ impl Endpoint {
             caller.login.forget();
         } else {
             caller.login.withhold();
+            // Meant for the host that was called: the other one may be a trunk.
+            caller.request.headers.remove("traceparent");
         }
         // The proxy was on the way to the first target.
         caller.request.headers.remove("Route");

@@ -31,6 +31,8 @@ pub struct ChatAgent {
     pub description: String,
     /// Name of the conversation.
     pub conversation: String,
+    /// Value of the header `traceparent` (W3C Trace Context); `None`: it is not sent.
+    pub traceparent: Option<String>,
 }
 
 impl fmt::Debug for ChatAgent {
@@ -45,6 +47,7 @@ impl ChatAgent {
         let key = self.key.as_ref().map(Secret::expose);
         let secrets = Secrets::of(key, &url);
         let mut headers = vec![(RESULT_ID, self.conversation.clone())];
+        headers.extend(self.traceparent.iter().map(|value| ("traceparent", value.clone())));
         headers.extend(key.map(|key| ("Authorization", format!("Bearer {key}"))));
         headers.extend(key.filter(|_| takes_api_key(&url)).map(|key| ("api-key", key.to_owned())));
         let posting = Posting {
@@ -207,6 +210,7 @@ mod tests {
                 model: "m".into(),
                 description: String::new(),
                 conversation: "1".into(),
+                traceparent: None,
             };
             let message = Message { id: Uuid::nil(), text: "Hi".into(), ends: false, history: Vec::new() };
             let trouble = agent.deliver(&message, &mut None).await.expect_err("it is refused");

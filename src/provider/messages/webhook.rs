@@ -28,6 +28,8 @@ pub struct Webhook {
     pub conversation: String,
     /// True if the answer is the agent's reply.
     pub sync: bool,
+    /// Value of the header `traceparent` (W3C Trace Context); `None`: it is not sent.
+    pub traceparent: Option<String>,
 }
 
 impl fmt::Debug for Webhook {
@@ -46,7 +48,8 @@ impl Webhook {
         });
         let body = body.to_string();
         let [signed, timed] = signatures(self.key.expose(), &self.conversation, Clock::Real.now_ms(), &body);
-        let headers = [signed, timed, (RESULT_ID, self.conversation.clone())];
+        let mut headers = vec![signed, timed, (RESULT_ID, self.conversation.clone())];
+        headers.extend(self.traceparent.iter().map(|value| ("traceparent", value.clone())));
         let posting = Posting {
             method: "POST",
             url: &self.url,
@@ -189,6 +192,7 @@ mod tests {
                 key: Secret::new("k".into()),
                 conversation: "1".into(),
                 sync: false,
+                traceparent: None,
             };
             let message = Message { id: Uuid::nil(), text: "Hi".into(), ends: false, history: Vec::new() };
             let trouble = webhook.deliver(&message, &mut None).await.err();

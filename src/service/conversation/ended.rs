@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use ringer_base::error::{Error, Result};
+use ringer_engine::EffectTime;
 use ringer_judge::Redactor;
 use ringer_model::error_code::ErrorCode;
 use ringer_model::result::ResultDoc;
@@ -41,6 +42,9 @@ pub struct Ended<Entry = Value> {
     pub transcript: Option<Transcript>,
     /// Outcome of the conversation.
     pub outcome: CallOutcome,
+    /// Times of the work for the conversation; none where traces are not sent.
+    #[serde(default)]
+    pub effects: Vec<EffectTime>,
 }
 
 impl Conversations {
@@ -162,6 +166,9 @@ impl Conversations {
             self.connect(organization, id, ResultStatus::Dispatched, at_ms).await?;
         }
         self.store_timeline(organization, id, &ended.timeline).await?;
+        if !ended.effects.is_empty() {
+            self.store_effects(organization, id, &ended.effects).await?;
+        }
         if let Some(transcript) = &ended.transcript {
             self.store_transcript(organization, transcript).await?;
         }

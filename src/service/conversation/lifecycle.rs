@@ -138,7 +138,13 @@ impl Conversations {
         }
         row.doc.body.status = to;
         row.doc.body.status_history.push(StatusChange { status: to, at: Timestamp(now) });
+        if to.is_terminal() || matches!(to, ResultStatus::Ready | ResultStatus::Dispatched) {
+            self.note_trace(db, row).await?;
+        }
         if to.is_terminal() {
+            if self.sends_traces() {
+                db.note_traced(row.id, false);
+            }
             let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?;
             settle(&mut row.doc, &simulation.doc);
             if let Some(code) = &row.doc.body.error_code {

@@ -56,6 +56,7 @@ impl Conversations {
         for table in ["transcripts", "timelines", SETTINGS] {
             db.drop_text(table, row.id).await?;
         }
+        db.forget_spans(row.id).await?;
         db.remove_after_commit(self.settings.result_folder(row.id));
         Ok(())
     }

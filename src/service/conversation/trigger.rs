@@ -21,6 +21,7 @@ use super::facts::met_agent;
 use super::inbound_address::{Stage, stage};
 use super::obstacle::Obstacle;
 use super::stream_address::url_of;
+use super::trace_context::{TRACEPARENT, traceparent};
 use crate::library::simulations::name_of;
 use crate::outbox::addresses::{address_uri, address_user};
 
@@ -53,10 +54,15 @@ impl Conversations {
             return Ok(());
         }
         let Some(stage) = stage(&mut db, &row).await? else { return Ok(()) };
+        let trace = match self.settings.telemetry.propagate {
+            true => db.find_trace(row.id, row.doc.body.attempt).await?,
+            false => None,
+        };
         drop(db);
         let Some(url) = &stage.agent.outbound_trigger_webhook_url else { return Ok(()) };
         let body = self.trigger_body(job, &row.doc, &stage).to_string();
         let mut headers = [IDEMPOTENCY_KEY, RESULT_ID].map(|name| (name, job.result_id.to_string())).to_vec();
+        headers.extend(trace.and_then(|trace| traceparent(&trace)).map(|value| (TRACEPARENT, value)));
         let (id, now_ms) = (job.result_id.to_string(), self.clock.now_ms());
         headers.extend(stage.agent_key.iter().flat_map(|key| signatures(key, &id, now_ms, &body)));
         let poster =

@@ -74,6 +74,9 @@ impl Evaluations {
         if status.is_terminal() {
             settle(&mut row.doc, &simulation);
             db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
+            if self.conversations.sends_traces() {
+                db.note_traced(row.id, true);
+            }
             self.outbox.tell_evaluated(&mut db, &row).await?;
             self.outbox.announce_finished(&mut db, SourceKind::Simulation, row.id).await?;
             self.conversations.complete_run(&mut db, row.doc.body.simulation_run_id).await?;

@@ -225,9 +225,13 @@ impl CallWork<'_> {
         };
         let about = Circumstances { stopping, answers, recording_bytes, notes, warnings };
         let outcome = CallOutcome::of_call(&report, about);
-        let CallReport { connected_at_ms, timeline, .. } = report;
+        let CallReport { connected_at_ms, timeline, mut effects, .. } = report;
+        if !service.conversations().sends_traces() {
+            effects.clear();
+        }
         let (organization, attempt) = (self.job.organization.clone(), self.job.attempt);
-        let ended = Ended { organization, result_id: id, attempt, connected_at_ms, timeline, transcript, outcome };
+        let ended =
+            Ended { organization, result_id: id, attempt, connected_at_ms, timeline, transcript, outcome, effects };
         Box::pin(service.conversations().store_ended(ended, redactor)).await
     }
 

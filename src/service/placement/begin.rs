@@ -61,10 +61,13 @@ impl Placements {
         if is_new {
             self.conversations.admit_new(&mut db, &mut row).await?;
         }
-        let found = match row.doc.body.status {
+        let mut found = match row.doc.body.status {
             ResultStatus::Queued => Some(read_rows(&mut db, &row).await),
             _ => None,
         };
+        if let Some(Ok(rows)) = &mut found {
+            rows.traceparent = self.settings.traceparent_of(&mut db, &row).await?;
+        }
         let is_kept = match &found {
             Some(Ok(_)) => true,
             Some(Err(NotDone::Fault(_))) => false,

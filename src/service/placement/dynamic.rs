@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{CallRows, Obstacle, Placements};
+use crate::conversation::trace_context::TRACEPARENT;
 use crate::library::field_rules;
 use crate::{NotDone, Settings};
 
@@ -67,7 +68,7 @@ impl Placements {
         });
         let key = rows.agent.http_webhook_key.clone().map(Secret::new);
         let asked = Asked { poster: &self.poster, clock: &self.clock, settings: &self.settings };
-        match asked.ask(&url, key, &body).await {
+        match asked.ask(&url, key, &body, rows.traceparent.as_deref()).await {
             Ok(found) => Ok(rows.take_address(found)),
             Err(why) => {
                 let message = format!("dynamic_sip_webhook_url: {why}");
@@ -108,10 +109,17 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     /// Asks until there is an address, at most three times.
-    async fn ask(&self, url: &str, key: Option<Secret>, body: &Value) -> std::result::Result<DynamicAddress, String> {
+    async fn ask(
+        &self,
+        url: &str,
+        key: Option<Secret>,
+        body: &Value,
+        traceparent: Option<&str>,
+    ) -> std::result::Result<DynamicAddress, String> {
         let body = body.to_string();
-        let headers: Vec<(&str, String)> =
+        let mut headers: Vec<(&str, String)> =
             key.iter().flat_map(|key| signatures(key.expose(), "", self.clock.now_ms(), &body)).collect();
+        headers.extend(traceparent.map(|value| (TRACEPARENT, value.to_owned())));
         let mut why = String::new();
         for wait in WAITS_MS {
             let posting = Posting {
@@ -216,7 +224,7 @@ mod tests {
                 }
             };
             let stated = tokio::select! {
-                found = asked.ask(&url, None, &body) => found,
+                found = asked.ask(&url, None, &body, None) => found,
                 () = waits => unreachable!("it waits for ever"),
             };
             let found = stated.map(|stated| stated.sip_uri.or(stated.phone_number).expect("one of them"));

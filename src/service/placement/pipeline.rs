@@ -44,6 +44,7 @@ pub(super) fn dial(rows: &CallRows, settings: &Settings) -> Result<PipelineDial,
         room_properties: room_properties.map_or(Value::Null, |properties| json!(properties)),
         result_id: rows.result_id.to_string(),
         offer: None,
+        traceparent: rows.traceparent.clone(),
     };
     let guard = Some(Guard::new(settings.allow_private_agents));
     let patience = Patience::answered_within(settings.pipelines.answer_timeout_s);

@@ -15,6 +15,7 @@ use super::platform::NOT_SUPPORTED;
 use super::{CallRows, Obstacle, adapter, adapter_place, adapter_ways, phone, pipeline, room, socket};
 use crate::Settings;
 use crate::conversation::facts::spoken_value;
+use crate::conversation::trace_context::TRACEPARENT;
 
 /// Header fields that are the engine's own.
 const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
@@ -75,7 +76,7 @@ pub(super) async fn destination(
         guard: Some(guard),
         username: agent.sip_username.clone(),
         password: agent.sip_password.clone().map(Secret::new),
-        headers: headers(rows),
+        headers: with_trace(headers(rows), rows.traceparent.as_ref().filter(|_| behind.is_none())),
         codecs: codecs.to_vec(),
         from_user: rows.shown_number(behind.as_ref(), settings),
         ..SipDial::default()
@@ -133,6 +134,12 @@ fn headers(rows: &CallRows) -> Vec<(String, String)> {
         headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
         headers.push((name, header_value(&value)));
     }
+    headers
+}
+
+/// Adds the trace context of an agent, if it is told one. A trunk is no agent.
+fn with_trace(mut headers: Vec<(String, String)>, traceparent: Option<&String>) -> Vec<(String, String)> {
+    headers.extend(traceparent.map(|value| (TRACEPARENT.to_owned(), value.clone())));
     headers
 }
 

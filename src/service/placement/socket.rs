@@ -1,10 +1,12 @@
 //! Agents that are reached by a WebSocket: address, dialect and parameters of the call.
 
-use ringer_base::config::Secret;
+use ringer_base::config::{Secret, nearest};
+use ringer_base::error::{Error, Result};
 use ringer_base::guard::Guard;
 use ringer_engine::WebSocketDial;
 use ringer_model::error_code::ErrorCode;
 use ringer_transport::websocket::dialect::DialectError;
+use ringer_transport::websocket::{Dialect, Kind};
 
 use super::{CallRows, Obstacle};
 use crate::Settings;
@@ -21,15 +23,14 @@ pub(super) fn dial(rows: &CallRows, settings: &Settings) -> Result<WebSocketDial
         );
         return Err(Obstacle::new(ErrorCode::WebsocketConnectFailed, message));
     }
-    Ok(WebSocketDial { url, ..terms })
+    Ok(WebSocketDial { url, traceparent: rows.traceparent.clone(), ..terms })
 }
 
 /// Returns the terms of a call over a WebSocket, whoever opens it.
 pub(super) fn terms(rows: &CallRows, settings: &Settings) -> Result<WebSocketDial, Obstacle> {
     let agent = &rows.agent.spec;
     let named = rows.overrides.websocket_dialect.as_deref().or(rows.human.websocket_dialect.as_deref());
-    let unknown =
-        |error: ringer_base::error::Error| Obstacle::new(ErrorCode::WebsocketConnectFailed, error.to_string());
+    let unknown = |error: Error| Obstacle::new(ErrorCode::WebsocketConnectFailed, error.to_string());
     let dialect = settings.dialect(named.or(agent.websocket_dialect.as_deref())).map_err(unknown)?;
     let parameters: Vec<(String, String)> =
         agent.websocket_parameters.iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -46,7 +47,24 @@ pub(super) fn terms(rows: &CallRows, settings: &Settings) -> Result<WebSocketDia
         to: agent.phone_number.clone().unwrap_or_default(),
         settings: settings.sockets.clone(),
         guard: Some(Guard::new(settings.allow_private_agents)),
+        traceparent: None,
     })
+}
+
+impl Settings {
+    /// Returns the dialect of a name; `None`: the engine's own protocol.
+    ///
+    /// # Errors
+    /// The name is neither a kind's nor one of the settings.
+    pub fn dialect(&self, name: Option<&str>) -> Result<Dialect> {
+        let Some(name) = name else { return Ok(Dialect::new(Kind::Default)) };
+        let known = Kind::from_name(name).map(Dialect::new).or_else(|| self.dialects.get(name).cloned());
+        known.ok_or_else(|| {
+            let mut names: Vec<&str> = Kind::DIALECTS.map(Kind::name).to_vec();
+            names.extend(self.dialects.keys().map(String::as_str));
+            Error::Refused(Kind::unknown(name) + &nearest(name, names.into_iter()))
+        })
+    }
 }
 
 /// Returns the address of the server: the run's, the Digital Human's or the agent's.

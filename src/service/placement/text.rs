@@ -114,6 +114,7 @@ impl Placements {
         let mut db = self.store.org(organization).write().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
         let mut rows = read_rows(&mut db, &row).await?;
+        rows.traceparent = self.settings.traceparent_of(&mut db, &row).await?;
         let version = match rows.agent_version_id {
             Some(id) => db.find::<VersionDoc>(id).await?,
             None => None,
@@ -288,7 +289,7 @@ fn contact(
     settings: &Settings,
 ) -> Result<Contact, Obstacle> {
     let (agent, sms) = (&rows.agent.spec, settings.sms.clone());
-    let conversation = rows.result_id.to_string();
+    let (conversation, traceparent) = (rows.result_id.to_string(), rows.traceparent.clone());
     let missing = |code, what: &str| Obstacle::new(code, format!("The agent has no {what}"));
     match agent.connection() {
         Some(ConnectionType::HttpWebhook) => {
@@ -296,14 +297,14 @@ fn contact(
             let key =
                 rows.agent.http_webhook_key.clone().ok_or(missing(ErrorCode::HttpWebhookFailed, "signing key"))?;
             let sync = agent.http_webhook_sync_reply;
-            Ok(Contact::Webhook(Webhook { poster, url, key: Secret::new(key), conversation, sync }))
+            Ok(Contact::Webhook(Webhook { poster, url, key: Secret::new(key), conversation, sync, traceparent }))
         }
         Some(ConnectionType::P12) => {
             let of = |value: &Option<String>| value.clone().filter(|text| !text.is_empty());
             let base_url = of(&agent.p12_base_url).ok_or(missing(NO_SERVER, "P12_base_url"))?;
             let model = of(&agent.p12_model).ok_or(missing(NO_SERVER, "P12_model"))?;
             let key = of(&agent.p12_api_key).map(Secret::new);
-            Ok(Contact::Chat(ChatAgent { poster, base_url, key, model, description, conversation }))
+            Ok(Contact::Chat(ChatAgent { poster, base_url, key, model, description, conversation, traceparent }))
         }
         Some(ConnectionType::Sms) if sms.send_url.is_none() => Err(no_carrier()),
         Some(ConnectionType::Sms) => match rows.overrides.text_numbers(agent, &rows.human, rows.step.as_ref()) {

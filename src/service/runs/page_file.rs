@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Runs;
 use super::run_list::{ResultChange, RunChanges};
+use super::span_list::SpanList;
 use crate::Caller;
 use crate::conversation::peaks::{PeakStretch, Zoom};
 use crate::conversation::transcode::{Packing, Track};
@@ -39,7 +40,8 @@ pub struct RunFile {
 /// One conversation with its recording.
 #[derive(Clone, Debug)]
 pub struct CallFile {
-    /// Record, names of both sides, timeline, transcript, turns, signalling, mails, reviews; null where there is none.
+    /// Record, names of both sides, timeline, transcript, turns, spans, signalling, mails, reviews; null where there is
+    /// none.
     pub data: Value,
     /// Outline of the recording.
     pub peaks: Option<PeakStretch>,
@@ -102,6 +104,7 @@ impl Runs {
             "timeline": there(self.conversations.timeline(caller, result_id).await)?,
             "transcript": there(self.conversations.transcript(caller, result_id).await)?,
             "turns": there(self.turn_list(caller, result_id).await)?,
+            "spans": there(self.span_list(caller, result_id).await.map(SpanList::without_attributes))?,
             "reviews": there(self.evaluations.reviews(caller, result_id).await)?,
             "ladder": there(self.ladder(caller, result_id).await)?,
             "mails": there(self.mail_list(caller, result_id).await)?,

@@ -260,6 +260,7 @@ async fn ask(
     patience: Duration,
 ) -> Result<Posted, Reason> {
     let mut headers = vec![(RESULT_ID, target.result_id.clone())];
+    headers.extend(target.traceparent.iter().map(|value| ("traceparent", value.clone())));
     headers.extend(key.map(|key| ("Authorization", format!("Bearer {}", key.expose()))));
     post(poster, Posting { method, url, headers: &headers, body, patience, answer_bytes: ANSWER_BYTES }).await
 }

@@ -278,6 +278,7 @@ mod tests {
             room_properties: json!({ "n": 1 }),
             result_id: "42".into(),
             offer: None,
+            traceparent: None,
         }
     }
 

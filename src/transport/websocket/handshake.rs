@@ -113,6 +113,7 @@ pub(super) fn upgrade(dialect: &Dialect, facts: &SessionFacts, ids: &Ids, create
     if !dialect.carrier_headers_only {
         add(RESULT_HEADER, facts.result_id.to_string());
         add("User-Agent", facts.user_agent.clone());
+        facts.traceparent.iter().for_each(|value| add("traceparent", value.clone()));
     }
     if let Some(key) = &dialect.signing_key {
         add("X-Twilio-Signature", url_signature(key, &url));

@@ -162,6 +162,8 @@ pub struct SessionFacts {
     pub max_message_bytes: usize,
     /// Most bytes of a text message of the default protocol.
     pub max_text_bytes: usize,
+    /// Value of the header `traceparent` (W3C Trace Context); `None`: it is not sent.
+    pub traceparent: Option<String>,
 }
 
 impl SessionFacts {
@@ -181,6 +183,7 @@ impl SessionFacts {
             epoch_ms,
             max_message_bytes: MAX_MESSAGE_BYTES,
             max_text_bytes: MAX_TEXT_BYTES,
+            traceparent: None,
         }
     }
 }

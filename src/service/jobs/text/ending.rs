@@ -34,8 +34,16 @@ impl TextWork<'_> {
         let mut outcome = CallOutcome::of_dialogue(&end, &timeline, notes, warnings);
         outcome.sip_code = sip_code.map(i64::from);
         let (organization, attempt) = (job.organization.clone(), job.attempt);
-        let ended =
-            Ended { organization, result_id: id, attempt, connected_at_ms: None, timeline, transcript, outcome };
+        let ended = Ended {
+            organization,
+            result_id: id,
+            attempt,
+            connected_at_ms: None,
+            timeline,
+            transcript,
+            outcome,
+            effects: Vec::new(),
+        };
         Box::pin(service.conversations().store_ended(ended, None)).await
     }
 }

@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 4 << 20;
 const AUDIO_EVERY: Duration = Duration::from_secs(10);
 
 /// Headers whose values are no secret.
-const OPEN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "User-Agent"];
+const OPEN_HEADERS: [&str; 3] = ["X-Simulation-Result-Id", "User-Agent", "traceparent"];
 
 /// Audio since the last line of it.
 #[derive(Debug, Default)]
