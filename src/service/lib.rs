@@ -465,7 +465,7 @@ impl Service {
         let evaluations = Arc::new(Evaluations::new(&handles, &outbox, &library, &conversations));
         let engines = Arc::new(Engines::new(&handles, &conversations));
         let runs = Arc::new(Runs::new(&handles, &outbox, &conversations, &evaluations));
-        let telemetry = Arc::new(Telemetry::new(&handles, &runs));
+        let telemetry = Arc::new(Telemetry::new(&handles));
         let watching = Arc::new(Watching::new(&handles, &outbox, &conversations, &runs));
         let generation = Arc::new(Generation::new(&handles, &humans));
         let bundles = Arc::new(Bundles::new(&handles, &library, &humans, &runs));

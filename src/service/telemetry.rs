@@ -12,7 +12,6 @@ use ringer_store::Store;
 pub use self::agent_spans::{SpansAdded, TracesTaken};
 pub(crate) use self::sending::SpanQueue;
 pub use self::sending::TraceCounts;
-use crate::runs::Runs;
 use crate::{Handles, Settings};
 
 /// Traces of conversations, and spans of agents.
@@ -21,18 +20,16 @@ pub struct Telemetry {
     clock: Clock,
     settings: Arc<Settings>,
     outgoing: Arc<SpanQueue>,
-    runs: Arc<Runs>,
 }
 
 impl Telemetry {
     /// Returns the subject with the handles that it needs.
-    pub(super) fn new(handles: &Handles, runs: &Arc<Runs>) -> Telemetry {
+    pub(super) fn new(handles: &Handles) -> Telemetry {
         Telemetry {
             store: handles.store.clone(),
             clock: handles.clock.clone(),
             settings: handles.settings.clone(),
             outgoing: handles.outgoing.clone(),
-            runs: runs.clone(),
         }
     }
 }

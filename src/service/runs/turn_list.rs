@@ -1,6 +1,7 @@
 //! The turns of a conversation, also of one that is going on.
 
 use ringer_base::error::{Error, Result};
+use ringer_engine::TimelineEntry;
 use ringer_judge as judge;
 use ringer_judge::{Facts, TurnItem, TurnOverlap, overlaps, turn_list};
 use ringer_model::result::{ResultBody, ResultDoc, find_note};
@@ -63,14 +64,8 @@ impl Runs {
             None => self.live_events(result_id, &body).await?.ok_or_else(none)?,
         };
         let moments = judge::moments(&events);
-        let fillers = Vec::new();
-        let entries = match transcript {
-            Some(transcript) => transcript.entries,
-            None => judge::transcript(result_id, judge::language(&body.metadata), &moments, &fillers).entries,
-        };
-        let facts = Facts { extension_digits: extension_digits(&body), ..Facts::default() };
-        let turns = turn_list(&moments, &facts, &entries);
-        let (total, overlaps) = (turns.len() as i64, overlaps(&moments, &facts));
+        let turns = turns_of(result_id, &body, &moments, transcript);
+        let (total, overlaps) = (turns.len() as i64, overlaps(&moments, &facts_of(&body)));
         Ok(TurnList { simulation_result_id: result_id, sample_rate: 16_000, live, total, turns, overlaps })
     }
 
@@ -94,6 +89,24 @@ impl Runs {
         };
         Ok((!events.is_empty()).then_some(Value::Array(events)))
     }
+}
+
+/// Returns the turns of a conversation with these events and, once it has them, these words.
+pub(crate) fn turns_of(
+    result_id: i64,
+    body: &ResultBody,
+    moments: &[TimelineEntry],
+    transcript: Option<Transcript>,
+) -> Vec<TurnItem> {
+    let entries = match transcript {
+        Some(transcript) => transcript.entries,
+        None => judge::transcript(result_id, judge::language(&body.metadata), moments, &[]).entries,
+    };
+    turn_list(moments, &facts_of(body), &entries)
+}
+
+fn facts_of(body: &ResultBody) -> Facts {
+    Facts { extension_digits: extension_digits(body), ..Facts::default() }
 }
 
 /// Returns an event of an attempt as the timeline has it; `None`: it is of another, or running text.

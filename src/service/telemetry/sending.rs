@@ -13,6 +13,7 @@ use ringer_judge as judge;
 use ringer_model::language_model::ModelKind;
 use ringer_model::result::ResultDoc;
 use ringer_model::status::ResultStatus;
+use ringer_model::transcript::Transcript;
 use ringer_provider::otlp::{Collector, NotTaken, Span};
 use ringer_store::{Row, Traced};
 use serde_json::Value;
@@ -20,8 +21,9 @@ use tokio::sync::Mutex as Turn;
 
 use super::Telemetry;
 use super::tree;
+use crate::Settings;
 use crate::conversation::trace_context::{EFFECTS, read_trace};
-use crate::{Caller, Settings};
+use crate::runs::turn_list::turns_of;
 
 /// Most spans that wait for the collector.
 const MOST_SPANS: usize = 20_000;
@@ -263,13 +265,10 @@ impl Telemetry {
         let Some(trace) = found.as_deref().and_then(read_trace) else { return Ok(Some(Vec::new())) };
         let timeline: Option<Value> = db.text("timelines", *result_id).await?;
         let effects: Vec<EffectTime> = db.text(EFFECTS, *result_id).await?.unwrap_or_default();
+        let transcript: Option<Transcript> = db.text("transcripts", *result_id).await?;
         drop(db);
-        let caller = Caller::engine(organization);
-        let turns = match &timeline {
-            Some(_) => self.runs.turn_list(&caller, *result_id).await?.turns,
-            None => Vec::new(),
-        };
         let moments = judge::moments(&timeline.unwrap_or_default());
+        let turns = if moments.is_empty() { Vec::new() } else { turns_of(*result_id, &doc.body, &moments, transcript) };
         let is_default =
             |model: &&ringer_model::language_model::ModelRecord| model.kind == ModelKind::Language && model.is_default;
         let result = tree::Traced {

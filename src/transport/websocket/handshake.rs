@@ -385,7 +385,10 @@ mod tests {
             headers: vec![("authorization".to_owned(), "Bearer x".to_owned())],
             ..Dialect::new(Kind::PlivoAudioStreaming)
         };
-        let sent = request(carrier, facts("wss://u:p@h"));
+        let traced = SessionFacts { traceparent: Some("00-a-b-01".to_owned()), ..facts("wss://u:p@h") };
+        let told = request(Dialect::new(Kind::Default), traced.clone());
+        assert_eq!(header(&told, "traceparent"), Some("00-a-b-01"));
+        let sent = request(carrier, traced);
         assert_eq!(sent.headers, [("authorization".to_owned(), "Bearer x".to_owned())]);
         assert_eq!(sent.subprotocols, ["audio.plivo.com"]);
         assert_eq!(request(Dialect::new(Kind::ChanWebsocket), facts("ws://h")).subprotocols, ["media"]);
