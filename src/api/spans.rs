@@ -63,12 +63,12 @@ async fn add(ctx: Ctx, request: In<IdPath, Nothing, Vec<PostedSpan>>) -> Result<
 async fn take(ctx: Ctx, _: In) -> Result<Traces> {
     let is_json = match form_of(&ctx.headers) {
         Ok(is_json) => is_json,
-        Err(refusal) => return Ok(refusal.into()),
+        Err(refusal) => return Ok((*refusal).into()),
     };
     let bytes = ctx.upload.map(|upload| upload.bytes).unwrap_or_default();
     let bytes = match unpack(&ctx.headers, bytes) {
         Ok(bytes) => bytes,
-        Err(refusal) => return Ok(refusal.into()),
+        Err(refusal) => return Ok((*refusal).into()),
     };
     let spans = match read_traces(&bytes, is_json) {
         Ok(spans) => spans,
@@ -80,14 +80,14 @@ async fn take(ctx: Ctx, _: In) -> Result<Traces> {
 }
 
 /// Returns true for a body in JSON, false for one in protobuf.
-fn form_of(headers: &HeaderMap) -> Result<bool, Response> {
+fn form_of(headers: &HeaderMap) -> Result<bool, Box<Response>> {
     let kind = plain_value(headers, &CONTENT_TYPE);
     match kind.as_str() {
         PROTOBUF => Ok(false),
         JSON => Ok(true),
         _ => {
             let why = format!("Content-Type must be {PROTOBUF} or {JSON}");
-            Err(detail(StatusCode::UNSUPPORTED_MEDIA_TYPE, &why))
+            Err(Box::new(detail(StatusCode::UNSUPPORTED_MEDIA_TYPE, &why)))
         }
     }
 }
@@ -99,21 +99,24 @@ fn plain_value(headers: &HeaderMap, name: &HeaderName) -> String {
 }
 
 /// Returns a body as it was before its compression.
-fn unpack(headers: &HeaderMap, bytes: Bytes) -> Result<Bytes, Response> {
+fn unpack(headers: &HeaderMap, bytes: Bytes) -> Result<Bytes, Box<Response>> {
     match plain_value(headers, &CONTENT_ENCODING).as_str() {
         "" | "identity" => return Ok(bytes),
         "gzip" => {}
-        _ => return Err(detail(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Encoding must be gzip or identity")),
+        _ => {
+            let why = "Content-Encoding must be gzip or identity";
+            return Err(Box::new(detail(StatusCode::UNSUPPORTED_MEDIA_TYPE, why)));
+        }
     }
     let mut out = Vec::new();
     let read = MultiGzDecoder::new(&bytes[..]).take(MOST_BYTES as u64 + 1).read_to_end(&mut out);
     match read {
         _ if out.len() > MOST_BYTES => {
             let why = format!("The unpacked body is too large, the limit is {MOST_BYTES} bytes");
-            Err(detail(StatusCode::PAYLOAD_TOO_LARGE, &why))
+            Err(Box::new(detail(StatusCode::PAYLOAD_TOO_LARGE, &why)))
         }
         Ok(_) => Ok(out.into()),
-        Err(_) => Err(detail(StatusCode::BAD_REQUEST, "The body is no gzip")),
+        Err(_) => Err(Box::new(detail(StatusCode::BAD_REQUEST, "The body is no gzip"))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Times of the work for a call beside its media thread: recognition, thoughts, speech. No words.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 use ringer_media::time::Time;
@@ -66,7 +66,7 @@ impl EffectTimes {
     /// Begins to time an effect, which ends when the answer is dropped.
     pub(crate) fn begin(&self, kind: EffectKind) -> Timed {
         let (first_ns, failed) = (AtomicI64::new(NEVER), Mutex::default());
-        Timed { kind, from_ns: self.now_ns(), first_ns, failed, is_over: AtomicI64::new(0), times: self.clone() }
+        Timed { kind, from_ns: self.now_ns(), first_ns, failed, is_over: AtomicBool::new(false), times: self.clone() }
     }
 
     /// Returns the times from sample 0 on the clock of the media threads, in order of their start.
@@ -90,7 +90,7 @@ pub(super) struct Timed {
     from_ns: i64,
     first_ns: AtomicI64,
     failed: Mutex<Option<&'static str>>,
-    is_over: AtomicI64,
+    is_over: AtomicBool,
     times: EffectTimes,
 }
 
@@ -108,7 +108,7 @@ impl Timed {
 
     /// Notes that the work has come to its own end.
     pub(crate) fn note_end(&self) {
-        self.is_over.store(1, Ordering::Relaxed);
+        self.is_over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -116,7 +116,7 @@ impl Drop for Timed {
     fn drop(&mut self) {
         let first_ns = Some(self.first_ns.load(Ordering::Relaxed)).filter(|first| *first != NEVER);
         let failed = self.failed.get_mut().take().map(str::to_owned);
-        let cancelled = self.is_over.load(Ordering::Relaxed) == 0;
+        let cancelled = !self.is_over.load(Ordering::Relaxed);
         let time = EffectTime {
             kind: self.kind,
             from_ns: self.from_ns,
