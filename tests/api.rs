@@ -19,6 +19,7 @@ mod document;
 mod drafting;
 mod evaluations;
 mod evidence;
+mod exports;
 mod figures;
 mod follow_up;
 mod generate;

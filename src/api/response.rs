@@ -74,7 +74,7 @@ const CONTENT_TYPES: [&[&str]; 12] = [
     &[OPENMETRICS],
     &[TAR],
     &[JSON, TEXT, VTT],
-    &[CSV, JSON, XML],
+    &[CSV, JSON, XML, PARQUET, JSON_LINES],
     &[JSON, OCTETS],
     &[PCAPNG],
     &[WAV],
@@ -163,6 +163,10 @@ pub const OCTETS: &str = "application/octet-stream";
 pub const PROTOBUF: &str = "application/x-protobuf";
 /// Content type of a table (CSV).
 pub const CSV: &str = "text/csv; charset=utf-8";
+/// Content type of a Parquet file.
+pub const PARQUET: &str = "application/vnd.apache.parquet";
+/// Content type of JSON with a value a line.
+pub const JSON_LINES: &str = "application/x-ndjson";
 /// Content type of a JUnit report.
 pub const XML: &str = "application/xml";
 

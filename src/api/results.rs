@@ -48,7 +48,7 @@ struct TimelineQuery {
 
 #[derive(Deserialize, JsonSchema)]
 struct TranscriptQuery {
-    /// Format of the transcript: json, text or vtt; default json.
+    /// Format of the transcript: json, text, vtt, rttm (stretches of speech) or textgrid (Praat); default json.
     #[serde(default)]
     #[schemars(extend("x-rules" = one_of(ScriptFormat::ALL.iter().map(|one| one.as_str()))))]
     format: Option<String>,
@@ -135,7 +135,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about("Get the timeline: every event with its sample position"),
         get("/v1/simulation-result/{id}/transcript", transcript)
             .packs()
-            .about("Get the transcript as JSON, text or WebVTT"),
+            .about("Get the transcript as JSON, text, WebVTT, RTTM or TextGrid"),
         get("/v1/simulation-result/{id}/recording", recording)
             .sends_file(true)
             .about("Get the recording, both channels or one"),
@@ -187,15 +187,18 @@ async fn timeline(ctx: Ctx, request: In<IdPath, TimelineQuery>) -> Result<Timeli
 }
 
 async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Script> {
-    let mut transcript = ctx.service.conversations().transcript(&ctx.caller, request.path.id).await?;
+    let found = ctx.service.conversations().transcript_with_length(&ctx.caller, request.path.id).await?;
+    let (mut transcript, length_ms) = found;
     if !request.query.words {
         transcript.entries.iter_mut().for_each(|entry| entry.words.clear());
     }
     let response = match request.query.format.map_or(Some(ScriptFormat::Json), |word| ScriptFormat::parse(&word)) {
         Some(ScriptFormat::Text) => respond(StatusCode::OK, TEXT, transcript.text()),
         Some(ScriptFormat::Vtt) => respond(StatusCode::OK, VTT, transcript.vtt()),
+        Some(ScriptFormat::Rttm) => respond(StatusCode::OK, TEXT, transcript.rttm()),
+        Some(ScriptFormat::TextGrid) => respond(StatusCode::OK, TEXT, transcript.text_grid(length_ms)),
         Some(ScriptFormat::Json) => transcript.answer(StatusCode::OK)?,
-        None => return Err(Error::Refused("format must be json, text or vtt".to_owned())),
+        None => return Err(Error::Refused("format must be json, text, vtt, rttm or textgrid".to_owned())),
     };
     Ok(response.into())
 }

@@ -2,7 +2,7 @@
 
 use axum::http::{Method, StatusCode};
 use ringer_base::error::{Error, Result};
-use ringer_model::format::ExportFormat;
+use ringer_model::format::{ExportFormat, ExportRows};
 use ringer_model::run::{QueueAnswer, QueueRequest, RunItem, RunPatch};
 use ringer_model::schema::one_of;
 use ringer_model::text::{SmsQueueSpec, TextQueueSpec};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, with_tag};
 use crate::page::send_file;
 use crate::page_file::run_page;
-use crate::response::{CSV, JSON, Page, Table, XML, respond};
+use crate::response::{CSV, JSON, JSON_LINES, PARQUET, Page, Table, XML, respond};
 
 #[derive(Deserialize, JsonSchema)]
 struct SimulationPath {
@@ -32,10 +32,14 @@ struct IdPath {
 
 #[derive(Deserialize, JsonSchema)]
 struct ExportQuery {
-    /// Format of the export: csv, json or junit; default csv.
+    /// Format of the export: csv, json, junit, parquet or jsonl; default csv.
     #[serde(default)]
     #[schemars(extend("x-rules" = one_of(ExportFormat::ALL.iter().map(|one| one.as_str()))))]
     format: Option<String>,
+    /// What a row is: results or turns; default results. JUnit has results only.
+    #[serde(default)]
+    #[schemars(extend("x-rules" = one_of(ExportRows::ALL.iter().map(|one| one.as_str()))))]
+    rows: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -82,7 +86,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/simulation-run/{id}/page", page)
             .sends_file(false)
             .about("Get a run as one HTML file with its calls and their recordings"),
-        get("/v1/simulation-run/{id}/export", export).about("Export a run with its results as CSV, JSON or JUnit XML"),
+        get("/v1/simulation-run/{id}/export", export)
+            .about("Export the results or turns of a run as CSV, JSON, JSON lines, Parquet or JUnit XML"),
         get("/v1/simulation-run/{id}/evidence-chain", chain)
             .about("Get the manifests of the evidence of a run, bound to each other and signed"),
         post("/v1/simulation-run/{id}/cancel", cancel)
@@ -124,15 +129,21 @@ async fn page(ctx: Ctx, request: In<IdPath>) -> Result<Page> {
 }
 
 async fn export(ctx: Ctx, request: In<IdPath, ExportQuery>) -> Result<Table> {
-    let format = request.query.format.map_or(Some(ExportFormat::default()), |word| ExportFormat::parse(&word));
-    let format = format.ok_or_else(|| Error::Refused("format must be csv, json or junit".to_owned()))?;
+    let ExportQuery { format, rows } = request.query;
+    let format = format.map_or(Some(ExportFormat::default()), |word| ExportFormat::parse(&word));
+    let format =
+        format.ok_or_else(|| Error::Refused("format must be csv, json, junit, parquet or jsonl".to_owned()))?;
+    let rows = rows.map_or(Some(ExportRows::default()), |word| ExportRows::parse(&word));
+    let rows = rows.ok_or_else(|| Error::Refused("rows must be results or turns".to_owned()))?;
     let content_type = match format {
         ExportFormat::Csv => CSV,
         ExportFormat::Json => JSON,
         ExportFormat::Junit => XML,
+        ExportFormat::Parquet => PARQUET,
+        ExportFormat::Jsonl => JSON_LINES,
     };
-    let text = ctx.service.runs().export_run(&ctx.caller, request.path.id, format).await?;
-    Ok(respond(StatusCode::OK, content_type, text).into())
+    let bytes = ctx.service.runs().export_run(&ctx.caller, request.path.id, format, rows).await?;
+    Ok(respond(StatusCode::OK, content_type, bytes).into())
 }
 
 async fn chain(ctx: Ctx, request: In<IdPath>) -> Result<Chain> {

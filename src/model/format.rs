@@ -1,13 +1,23 @@
 //! Formats that a caller can ask for, as words of a query.
 
 words! {
-    /// Forms of a run: a row for each result, the run and its results as they are read, or a test case for each result.
-    ExportFormat { Csv = "csv", Json = "json", Junit = "junit" } default Csv
+    /// Forms of a run: rows as a table, as one JSON object, as a JSON object a line, or by columns; JUnit has a test case
+    /// for each result.
+    ExportFormat {
+        Csv = "csv", Json = "json", Junit = "junit", Parquet = "parquet", Jsonl = "jsonl",
+    } default Csv
+}
+
+words! {
+    /// What the rows of an exported run are: its results, or the turns of all its conversations.
+    ExportRows { Results = "results", Turns = "turns" } default Results
 }
 
 words! {
     /// Formats of a transcript.
-    ScriptFormat { Json = "json", Text = "text", Vtt = "vtt" } default Json
+    ScriptFormat {
+        Json = "json", Text = "text", Vtt = "vtt", Rttm = "rttm", TextGrid = "textgrid",
+    } default Json
 }
 
 words! {

@@ -170,6 +170,7 @@ pub mod time;
 pub mod timeline;
 pub mod tool_call;
 pub mod transcript;
+mod transcript_marks;
 pub mod validate;
 pub mod validation_error;
 pub mod verdict;

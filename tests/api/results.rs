@@ -402,7 +402,7 @@ async fn a_run_is_exported_as_table_json_and_junit() {
     };
     world.service.conversations().amend(world.name("organization"), first, judged).await.expect("is there");
     let path = |format: &str| format!("/v1/simulation-run/{run}/export{format}");
-    let expect = (400, json!("format must be csv, json or junit"));
+    let expect = (400, json!("format must be csv, json, junit, parquet or jsonl"));
     assert_eq!(detail(&world, "GET", &path("?format=pdf")).await, expect);
     assert_eq!(detail(&world, "GET", "/v1/simulation-run/999/export").await, (404, json!("Simulation run not found")));
     let send = async |format: &str| {

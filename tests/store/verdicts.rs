@@ -1,6 +1,6 @@
 //! The word of a verdict: the same in a result, the counters of its run, the list of runs, and the exports.
 
-use ringer::model::format::ExportFormat;
+use ringer::model::format::{ExportFormat, ExportRows};
 use ringer::model::run::{Counters, VerdictCounts};
 use ringer::model::status::{ResultStatus as S, RunOutcome};
 use ringer::service::RunQuery;
@@ -70,7 +70,11 @@ async fn a_result_has_one_word_wherever_it_is_told() {
     let changes = f.service.runs().run_changes(&f.caller, run, 0).await.expect("the changes").results;
     let told: Vec<&str> = changes.iter().filter_map(|one| one.verdict.map(|word| word.as_str())).collect();
     assert_eq!(told, WORDS);
-    let export = async |format| f.service.runs().export_run(&f.caller, run, format).await.expect("an export");
+    let export = async |format| {
+        let rows = ExportRows::Results;
+        let bytes = f.service.runs().export_run(&f.caller, run, format, rows).await.expect("an export");
+        String::from_utf8(bytes).expect("text")
+    };
     assert_eq!(words_of(&export(ExportFormat::Junit).await), WORDS);
     let table = export(ExportFormat::Csv).await;
     let mut lines = table.lines();

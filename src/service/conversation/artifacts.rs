@@ -169,10 +169,16 @@ impl Conversations {
 
     /// Returns the transcript, once there is one.
     pub async fn transcript(&self, caller: &Caller, result_id: i64) -> Result<Transcript> {
+        Ok(self.transcript_with_length(caller, result_id).await?.0)
+    }
+
+    /// Returns the transcript, once there is one, and the length of the conversation in milliseconds; 0: not known.
+    pub async fn transcript_with_length(&self, caller: &Caller, result_id: i64) -> Result<(Transcript, i64)> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
         let kept = if is_hidden(&row.doc, caller) { None } else { db.text("transcripts", result_id).await? };
-        kept.ok_or_else(|| Error::NotAvailable("Transcript not available".into()))
+        let transcript = kept.ok_or_else(|| Error::NotAvailable("Transcript not available".into()))?;
+        Ok((transcript, row.doc.body.duration_ms.unwrap_or(0)))
     }
 
     /// Keeps a transcript and its link.

@@ -1,4 +1,8 @@
-//! A run with its results in the forms of other programs: a table (RFC 4180), JSON, and JUnit's XML for build servers.
+//! A run with its results in the forms of other programs: tables, JSON, and JUnit's XML for build servers.
+
+mod columns;
+mod parquet_file;
+mod turns;
 
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::io;
@@ -9,20 +13,18 @@ use ringer_base::error::{Error, Result};
 use ringer_model::digital_human::DigitalHumanSpec;
 use ringer_model::error_code::ErrorCode;
 use ringer_model::evaluation::{CustomResult, Evaluation};
-use ringer_model::format::ExportFormat;
+use ringer_model::format::{ExportFormat, ExportRows};
 use ringer_model::result::{ResultDoc, ResultRecord};
 use ringer_model::simulation::SimulationSpec;
 use ringer_model::status::{Outcome, ResultStatus};
 use ringer_model::verdict::VerdictWord;
 use serde_json::{Number, Value, json};
 
+use self::columns::{Column, Kind, Table};
 use super::Runs;
 use super::queueing::RunResults;
 use crate::Caller;
 use crate::library::simulations::name_of;
-
-/// First characters by which spreadsheets recognise a formula.
-const FORMULA: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\n'];
 
 /// Run with its results, as an export is written from it.
 struct Export {
@@ -34,18 +36,35 @@ struct Export {
 
 impl Runs {
     /// Returns the run in a form.
-    pub async fn export_run(&self, caller: &Caller, run_id: i64, format: ExportFormat) -> Result<String> {
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for turns as JUnit, whose test cases are results.
+    pub async fn export_run(
+        &self,
+        caller: &Caller,
+        run_id: i64,
+        format: ExportFormat,
+        rows: ExportRows,
+    ) -> Result<Vec<u8>> {
+        if format == ExportFormat::Junit && rows != ExportRows::Results {
+            return Err(Error::Refused("rows must be results for the format junit".to_owned()));
+        }
         let run = self.run_results(caller, run_id).await?;
-        if format == ExportFormat::Json {
-            let RunResults { simulation_run, simulation_results, .. } = run;
-            let whole = json!({ "simulation_run": simulation_run, "simulation_results": simulation_results });
-            return Ok(whole.to_string());
+        match (format, rows) {
+            (ExportFormat::Json, ExportRows::Results) => {
+                let RunResults { simulation_run, simulation_results, .. } = run;
+                let whole = json!({ "simulation_run": simulation_run, "simulation_results": simulation_results });
+                return Ok(whole.to_string().into_bytes());
+            }
+            (ExportFormat::Jsonl, ExportRows::Results) => return columns::lines(&run.simulation_results),
+            _ => {}
         }
         let mut db = self.store.org(&caller.organization).read().await?;
+        let results = db.results_of_run(run_id).await?;
         let mut names = BTreeMap::new();
-        let mut callers = Vec::with_capacity(run.simulation_results.len());
-        for row in db.results_of_run(run_id).await? {
-            let ResultDoc { body, repetition, .. } = row.doc;
+        let mut callers = Vec::with_capacity(results.len());
+        for row in &results {
+            let ResultDoc { body, repetition, .. } = &row.doc;
             let name: Option<String> = match body.digital_human_id {
                 None => None,
                 Some(id) => match names.entry(id) {
@@ -58,6 +77,10 @@ impl Runs {
             };
             callers.push((name.unwrap_or_default(), repetition + 1));
         }
+        if rows == ExportRows::Turns {
+            let table = turns::table(&mut db, caller, run_id, &results, &callers).await?;
+            return write_table(&table, format, &json!(run.simulation_run));
+        }
         let simulation_id = run.simulation_results.first().map(|result| result.body.simulation_id);
         let simulation = match simulation_id {
             Some(id) => db.find::<SimulationSpec>(id).await?,
@@ -65,19 +88,42 @@ impl Runs {
         };
         let export = Export { name: simulation.as_ref().map(name_of).unwrap_or_default(), run, callers };
         match format {
-            ExportFormat::Csv => export.csv().map_err(Error::internal),
-            ExportFormat::Junit => export.junit().map_err(Error::internal),
-            ExportFormat::Json => Err(Error::internal("made before")),
+            ExportFormat::Junit => export.junit().map(String::into_bytes).map_err(Error::internal),
+            format => write_table(&export.table(), format, &Value::Null),
         }
     }
 }
+
+/// Returns a table in a form. The run stands before its turns in JSON.
+fn write_table(table: &Table, format: ExportFormat, run: &Value) -> Result<Vec<u8>> {
+    match format {
+        ExportFormat::Csv => table.csv().map_err(Error::internal),
+        ExportFormat::Json => Ok(json!({ "simulation_run": run, "turns": table.objects() }).to_string().into_bytes()),
+        ExportFormat::Jsonl => columns::lines(&table.objects()),
+        ExportFormat::Parquet => parquet_file::write(table).map_err(Error::internal),
+        ExportFormat::Junit => Err(Error::internal("a table is no report of tests")),
+    }
+}
+
+/// Names of the columns that every table of results begins with.
+const HEAD: [(&str, Kind); 8] = [
+    ("id", Kind::Integer),
+    ("digital_human_id", Kind::Integer),
+    ("digital_human_name", Kind::Text),
+    ("status", Kind::Text),
+    ("outcome", Kind::Text),
+    ("duration", Kind::Integer),
+    ("error_code", Kind::Text),
+    ("goal_success", Kind::Truth),
+];
 
 impl Export {
     fn results(&self) -> impl Iterator<Item = (&ResultRecord, &(String, i64))> {
         self.run.simulation_results.iter().zip(&self.callers)
     }
 
-    fn csv(&self) -> io::Result<String> {
+    /// Returns a row for each result, with its metrics as columns.
+    fn table(&self) -> Table {
         let mut measured: Vec<&str> = Vec::new();
         let mut judged: Vec<&str> = Vec::new();
         for (result, _) in self.results() {
@@ -85,59 +131,17 @@ impl Export {
             let customs = result.body.evaluations.iter().flat_map(|evaluation| &evaluation.custom_metrics);
             add_new(&mut judged, customs.map(|metric| metric.name.as_str()));
         }
-        let mut head = [
-            "id",
-            "digital_human_id",
-            "digital_human_name",
-            "status",
-            "outcome",
-            "duration",
-            "error_code",
-            "goal_success",
-        ]
-        .map(str::to_owned)
-        .to_vec();
         // Values that people set stand beside, in runs that have some.
         let is_reviewed = self.results().any(|(result, _)| evaluation(result).human_edited);
         let reviews = if is_reviewed { &REVIEWED[..] } else { &[] };
-        for name in measured.iter().chain(&judged).chain(reviews).chain(&VERDICT) {
-            let column = free_name(name, &head);
-            head.push(column);
+        let mut columns: Vec<Column> = HEAD.iter().map(|(name, kind)| Column::of(name, *kind)).collect();
+        let own = measured.iter().chain(&judged).map(|name| (*name, Kind::Any));
+        for (name, kind) in own.chain(reviews.iter().copied()).chain(VERDICT.map(|name| (name, Kind::Text))) {
+            let name = free_name(name, &columns);
+            columns.push(Column { name, kind });
         }
-        let mut rows = vec![head.into_iter().map(Value::from).collect()];
-        for (result, (name, _)) in self.results() {
-            let (body, evaluation) = (&result.body, evaluation(result));
-            let mut cells = vec![
-                json!(result.id),
-                json!(body.digital_human_id),
-                json!(name),
-                json!(body.status),
-                json!(body.outcome),
-                json!(body.duration),
-                json!(body.error_code),
-                json!(evaluation.goal()),
-            ];
-            let value = |name: &&str| body.metrics.iter().find(|metric| metric.name == **name);
-            cells.extend(measured.iter().map(|name| value(name).map_or(Value::Null, |metric| metric.value.clone())));
-            let value = |name: &&str| evaluation.custom_metrics.iter().find(|metric| metric.name == **name);
-            cells.extend(judged.iter().map(|name| value(name).map_or(Value::Null, judged_value)));
-            if is_reviewed {
-                cells.extend([
-                    json!(evaluation.goal_success),
-                    json!(evaluation.human_goal_success),
-                    json!(evaluation.human_goal_reasoning),
-                    json!(evaluation.reviewer),
-                    json!(evaluation.last_edited_at),
-                ]);
-            }
-            let result_verdict = body.verdict.as_ref();
-            cells.extend([
-                json!(body.word()),
-                json!(result_verdict.and_then(|result_verdict| result_verdict.reason.as_deref())),
-            ]);
-            rows.push(cells);
-        }
-        table(rows)
+        let rows = self.results().map(|(result, (name, _))| row(result, name, [&measured, &judged], is_reviewed));
+        Table { columns, rows: rows.collect() }
     }
 
     fn junit(&self) -> io::Result<String> {
@@ -181,6 +185,40 @@ impl Export {
     }
 }
 
+/// Returns the cells of a result: the first columns, what was measured and judged, what people set, the verdict.
+fn row(result: &ResultRecord, name: &str, [measured, judged]: [&[&str]; 2], is_reviewed: bool) -> Vec<Value> {
+    let (body, evaluation) = (&result.body, evaluation(result));
+    let mut cells = vec![
+        json!(result.id),
+        json!(body.digital_human_id),
+        json!(name),
+        json!(body.status),
+        json!(body.outcome),
+        json!(body.duration),
+        json!(body.error_code),
+        json!(evaluation.goal()),
+    ];
+    let value = |name: &&str| body.metrics.iter().find(|metric| metric.name == **name);
+    cells.extend(measured.iter().map(|name| value(name).map_or(Value::Null, |metric| metric.value.clone())));
+    let value = |name: &&str| evaluation.custom_metrics.iter().find(|metric| metric.name == **name);
+    cells.extend(judged.iter().map(|name| value(name).map_or(Value::Null, judged_value)));
+    if is_reviewed {
+        cells.extend([
+            json!(evaluation.goal_success),
+            json!(evaluation.human_goal_success),
+            json!(evaluation.human_goal_reasoning),
+            json!(evaluation.reviewer),
+            json!(evaluation.last_edited_at),
+        ]);
+    }
+    let result_verdict = body.verdict.as_ref();
+    cells.extend([
+        json!(body.word()),
+        json!(result_verdict.and_then(|result_verdict| result_verdict.reason.as_deref())),
+    ]);
+    cells
+}
+
 /// Writer of XML into memory.
 type Xml = Writer<Vec<u8>>;
 
@@ -190,8 +228,13 @@ fn text(xml: &mut Xml, blanks: &str) -> io::Result<()> {
 }
 
 /// Names of the columns of a run that people have reviewed.
-const REVIEWED: [&str; 5] =
-    ["judged_goal_success", "human_goal_success", "human_goal_reasoning", "reviewer", "last_edited_at"];
+const REVIEWED: [(&str, Kind); 5] = [
+    ("judged_goal_success", Kind::Truth),
+    ("human_goal_success", Kind::Truth),
+    ("human_goal_reasoning", Kind::Text),
+    ("reviewer", Kind::Text),
+    ("last_edited_at", Kind::Text),
+];
 
 /// Names of the columns of the verdict.
 const VERDICT: [&str; 2] = ["verdict", "verdict_reason"];
@@ -302,32 +345,12 @@ fn add_new<'a>(known: &mut Vec<&'a str>, names: impl Iterator<Item = &'a str>) {
 }
 
 /// Returns a name of a column that no other column has: `metric.` stands before one that is taken.
-fn free_name(name: &str, taken: &[String]) -> String {
+fn free_name(name: &str, taken: &[Column]) -> String {
     let mut free = name.to_owned();
-    while taken.contains(&free) {
+    while taken.iter().any(|column| column.name == free) {
         free.insert_str(0, "metric.");
     }
     free
-}
-
-/// Returns rows as a table (RFC 4180).
-fn table(rows: impl IntoIterator<Item = Vec<Value>>) -> io::Result<String> {
-    let mut table = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
-    for row in rows {
-        table.write_record(row.into_iter().map(cell))?;
-    }
-    let bytes = table.into_inner().map_err(|error| error.into_error())?;
-    String::from_utf8(bytes).map_err(io::Error::other)
-}
-
-/// Returns a value as the text of a cell. One that a spreadsheet would take for a formula begins with an apostrophe.
-fn cell(value: Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) if text.starts_with(FORMULA) => format!("'{text}"),
-        Value::String(text) => text,
-        other => other.to_string(),
-    }
 }
 
 /// Returns a text without the characters that XML cannot carry at all (XML 1.0, section 2.2).
@@ -343,8 +366,11 @@ mod tests {
 
     /// The cell as it stands in a table.
     fn cell_text(value: Value) -> String {
-        let row = table([vec![json!("first"), value]]).expect("memory takes every byte");
-        row.strip_prefix("first,").and_then(|row| row.strip_suffix("\r\n")).expect("a row of two cells").to_owned()
+        let columns = vec![Column::of("a", Kind::Text), Column::of("b", Kind::Any)];
+        let table = Table { columns, rows: vec![vec![json!("first"), value]] };
+        let row = String::from_utf8(table.csv().expect("memory takes every byte")).expect("text");
+        let cells = row.strip_prefix("a,b\r\nfirst,").and_then(|row| row.strip_suffix("\r\n"));
+        cells.expect("a row of two cells").to_owned()
     }
 
     /// The text as it stands in an attribute.

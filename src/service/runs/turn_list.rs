@@ -8,6 +8,7 @@ use ringer_model::result::{ResultBody, ResultDoc, find_note};
 use ringer_model::status::ResultStatus;
 use ringer_model::transcript::Transcript;
 use ringer_store::events::FeedEvent;
+use ringer_store::{Row, Session};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -55,8 +56,7 @@ impl Runs {
             return Err(none());
         }
         let body = row.doc.body;
-        let stored: Option<Value> = db.text("timelines", result_id).await?;
-        let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
+        let (stored, transcript) = load_texts(&mut db, result_id).await?;
         drop(db);
         let live = stored.is_none();
         let events = match stored {
@@ -107,6 +107,25 @@ pub(crate) fn turns_of(
 
 fn facts_of(body: &ResultBody) -> Facts {
     Facts { extension_digits: extension_digits(body), ..Facts::default() }
+}
+
+/// Returns the turns of a conversation that is over; `None`: it is not, or what is private is hidden from the caller.
+pub(super) async fn kept_turns(
+    db: &mut Session,
+    caller: &Caller,
+    row: &Row<ResultDoc>,
+) -> Result<Option<Vec<TurnItem>>> {
+    if is_hidden(&row.doc, caller) {
+        return Ok(None);
+    }
+    let (Some(events), transcript) = load_texts(db, row.id).await? else { return Ok(None) };
+    let moments = judge::moments(&events);
+    Ok(Some(turns_of(row.id, &row.doc.body, &moments, transcript)))
+}
+
+/// Returns the events and the transcript that are kept of a result.
+async fn load_texts(db: &mut Session, result_id: i64) -> Result<(Option<Value>, Option<Transcript>)> {
+    Ok((db.text("timelines", result_id).await?, db.text("transcripts", result_id).await?))
 }
 
 /// Returns an event of an attempt as the timeline has it; `None`: it is of another, or running text.

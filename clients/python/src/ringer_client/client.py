@@ -158,7 +158,7 @@ def answer(client: Connection, name: str, operation: ModuleType, response: httpx
         return None
     kind = response.headers.get("content-type", "").split(";")[0].strip()
     if kind != "application/json":
-        is_text = kind.startswith("text/") or kind in ("application/xml", "application/openmetrics-text")
+        is_text = kind.startswith("text/") or kind in ("application/xml", "application/openmetrics-text", "application/x-ndjson")
         return response.text if is_text else response.content
     try:
         return operation._parse_response(client=client, response=response)
