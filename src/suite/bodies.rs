@@ -68,9 +68,12 @@ mod tests {
 
     #[test]
     fn problems_are_told_with_their_places() {
-        for (suite, place) in
-            [("scenarios: [", "suite.yaml:2:1"), ("version: 1\nconnect: { sipp: x }\nscenarios: []\n", "suite.yaml:2")]
-        {
+        for (suite, place) in [
+            ("scenarios: [", "suite.yaml:2:1"),
+            ("version: 1\nconnect: { sipp: x }\nscenarios: []\n", "suite.yaml:2"),
+            ("version: 1\nconnect: !include Cargo.toml\n", "!include Cargo.toml: a suite that is no file"),
+            ("version: 1\nconnect: !include ../../etc/hostname\n", "a suite that is no file"),
+        ] {
             let wrong = bodies_of(suite).expect_err("a bad suite");
             assert!(wrong.contains(place), "{wrong}");
         }

@@ -405,6 +405,10 @@ impl Loader {
 
     fn include(&mut self, name: &str, at: &Place, folder: &Path) -> Result<Node, Problem> {
         let wrong = |why: &dyn fmt::Display| Problem::new(at, format!("!include {name}: {why}"));
+        // A text that stands alone comes from elsewhere, and may not ask for files of this machine.
+        if self.open.is_empty() {
+            return Err(wrong(&"a suite that is no file includes none"));
+        }
         if Path::new(name).is_absolute() {
             return Err(wrong(&"it must lie below the folder of the file"));
         }
