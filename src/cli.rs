@@ -40,6 +40,7 @@ mod lines;
 pub mod load;
 mod local;
 pub mod man;
+pub mod mcp;
 pub mod models;
 pub mod openapi;
 mod out;
@@ -128,6 +129,8 @@ pub enum Command {
     Openapi(openapi::Args),
     /// Print a script by which a shell completes subcommands and flags.
     Completions(completions::Args),
+    /// Serve a coding assistant: call agents, run suites, read results (Model Context Protocol).
+    Mcp(mcp::Args),
     /// Print the page of this program for `man`, or write those of all subcommands.
     Man(man::Args),
 }
@@ -162,6 +165,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Openapi(args) => openapi::run(args).await,
         Command::Completions(args) => completions::run(args).await,
         Command::Man(args) => man::run(args).await,
+        Command::Mcp(args) => mcp::run(args).await,
     }
 }
 

@@ -10,9 +10,12 @@ use clap::Parser;
 use ringer::cli::{self, Cli};
 use ringer::config;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Directive;
 
 /// Log filter when `RINGER_LOG` is not set.
 const LOG: &str = "info,sqlx=warn,hyper=warn,rustls=warn,async_nats=off";
+/// Filter that holds whatever is set: further messages of this library have the words of calls in them.
+const QUIET: &str = "rmcp=warn";
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -32,6 +35,7 @@ fn log() -> Result<(), String> {
     let filter = config::log_filter().map(|filter| with_packages(&filter));
     let filter = EnvFilter::try_new(filter.as_deref().unwrap_or(LOG));
     let filter = filter.map_err(|error| format!("RINGER_LOG: {error}"))?;
+    let filter = filter.add_directive(QUIET.parse::<Directive>().map_err(|error| format!("{QUIET}: {error}"))?);
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if config::log_is_json()? {
         log.json().flatten_event(true).with_current_span(false).init();

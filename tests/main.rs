@@ -1,6 +1,7 @@
 //! The one integration binary.
 
 mod api;
+mod assistants;
 mod bus;
 mod calls;
 mod ci;

@@ -16,6 +16,7 @@ pub mod upload;
 mod agent_stream;
 mod agents;
 mod alerts;
+mod assistants;
 mod bundle;
 mod call_logs;
 mod client_limits;
@@ -74,6 +75,7 @@ use ringer_service::{PageDoor, Service};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::assistants::{AssistantService, Assistants};
 pub use crate::client_limits::ConnectionLimits;
 use crate::client_limits::{BodyMemory, REFUSAL_DELAY, WrongKeys};
 use crate::endpoint::Endpoint;
@@ -132,6 +134,8 @@ pub struct Setup {
     pub previews: Option<Previews>,
     /// Function that reads suites; `None`: there is none.
     pub suites: Option<SuiteReader>,
+    /// Function that makes the service of coding assistants; `None`: there is no `/mcp`.
+    pub assistants: Option<Assistants>,
     /// Token that is cancelled when the process is about to end: reading still works, nothing new is begun.
     pub draining: CancellationToken,
 }
@@ -159,6 +163,7 @@ impl Default for Setup {
             line_tests: None,
             previews: None,
             suites: None,
+            assistants: None,
             draining: CancellationToken::new(),
         }
     }
@@ -289,7 +294,7 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
     let of_streams = Arc::clone(&server);
     let upgrade =
         move |token: Path<String>, request: Request| agent_stream::upgrade(Arc::clone(&of_streams), token, request);
-    router = router.route(agent_stream::PATH, any(upgrade));
+    router = assistants::add_to(router.route(agent_stream::PATH, any(upgrade)), &server);
     page::add_to(router, &server, with_request_id).fallback(async || nowhere())
 }
 

@@ -107,7 +107,8 @@ pub fn finish(response: &mut Response, request_id: &str) {
     }
 }
 
-fn allow_origin(headers: &mut HeaderMap, origin: HeaderValue, methods: &HeaderValue) {
+/// Sets the fields by which a browser shows the answer to a page of `origin`.
+pub(super) fn allow_origin(headers: &mut HeaderMap, origin: HeaderValue, methods: &HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods.clone());
     let fields = "authorization, content-type, idempotency-key, last-event-id, range, x-api-key, x-organization-id";

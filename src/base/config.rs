@@ -16,6 +16,7 @@ mod codecs;
 mod email;
 mod judge;
 mod listen;
+mod mcp;
 mod metrics;
 mod models;
 mod notify;
@@ -42,6 +43,7 @@ pub use bus::Bus;
 pub use email::Email;
 pub use judge::Judge;
 pub use listen::SipListen;
+pub use mcp::Mcp;
 pub use metrics::Metrics;
 pub use models::LanguageModel;
 pub use notify::Notify;
@@ -110,6 +112,8 @@ pub struct Config {
     pub recognizer: Recognizer,
     /// Numbers behind the named levels of Digital Humans.
     pub behaviour: Behaviour,
+    /// Settings of coding assistants at `/mcp`.
+    pub mcp: Mcp,
     /// Settings of built-in metrics and of `/metrics`.
     pub metrics: Metrics,
     /// Addresses that may be asked, tokens, and keys of secrets.
@@ -325,6 +329,7 @@ impl Default for Config {
             synthesizer: Synthesizer::default(),
             recognizer: Recognizer::default(),
             behaviour: Behaviour::default(),
+            mcp: Mcp::default(),
             metrics: Metrics::default(),
             security: Security {
                 allow_private_targets: true,
@@ -413,6 +418,7 @@ impl Config {
         config.synthesizer.read(&mut from);
         config.recognizer.read(&mut from);
         config.behaviour.read(&mut from);
+        config.mcp.read(&mut from);
         config.metrics.read(&mut from);
         from.whole("retention.results_days", 0..=36_500, &mut config.retention.results_days);
         from.whole("retention.recordings_days", 0..=36_500, &mut config.retention.recordings_days);

@@ -11,10 +11,10 @@ pub(super) mod plan;
 mod platforms;
 mod refusal;
 mod rooms;
-mod schema;
+pub(super) mod schema;
 mod show;
 mod trial;
-mod write;
+pub(super) mod write;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -281,7 +281,7 @@ pub(super) struct Ended {
 }
 
 /// Returns a folder for the engine's data that only this user reads.
-fn tempfolder() -> Result<PathBuf, Stop> {
+pub(super) fn tempfolder() -> Result<PathBuf, Stop> {
     use std::os::unix::fs::DirBuilderExt;
     let path = std::env::temp_dir().join(format!("ringer-run-{}", crate::clock::new_id()));
     let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
@@ -289,7 +289,7 @@ fn tempfolder() -> Result<PathBuf, Stop> {
 }
 
 /// Settings of this process that would change a run's own engine.
-const NOT_INHERITED: [&str; 9] = [
+pub(super) const NOT_INHERITED: [&str; 9] = [
     "RINGER_DATABASE_URL",
     "RINGER_API_KEY",
     "RINGER_SERVER_PUBLIC_URL",

@@ -17,7 +17,8 @@ use super::out::Out;
 use super::sample::Sample;
 use super::signals::{Asked, Signals};
 use super::{
-    Place, bus, capacity, count, dialects, fail, folder_warning, local, make_private, open_store, service_settings, tls,
+    Place, bus, capacity, count, dialects, fail, folder_warning, local, make_private, mcp, open_store,
+    service_settings, tls,
 };
 use crate::agent::{self, Fault};
 use crate::api::rate::Rates;
@@ -325,6 +326,7 @@ impl House {
             line_tests: Some(self.workers.line_tests()),
             previews: Some(self.workers.previews()),
             suites: Some(Arc::new(bodies_of)),
+            assistants: Some(mcp::http::assistants(config.mcp.allow_trunks)),
             draining: CancellationToken::new(),
         }
     }

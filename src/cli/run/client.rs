@@ -1,8 +1,13 @@
-//! Client of a run at its server: JSON and files over HTTP, with the reason where a request is refused.
+//! Client of a run at its server: JSON and files over HTTP, or inside the process of the server, with the reason where a
+//! request is refused.
 
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
 use serde_json::Value;
+use tower::ServiceExt;
 
 use crate::cli::demo::api::Events;
 
@@ -52,7 +57,12 @@ pub(crate) struct Client {
     client: reqwest::Client,
     base: String,
     key: String,
+    /// Routes of the server, where it is this process; `None`: it is reached over the network.
+    inside: Option<Router>,
 }
+
+/// Origin in the addresses of requests inside the process, which no socket sees.
+const INSIDE: &str = "http://127.0.0.1";
 
 impl Client {
     /// Returns a client of the server at `base`, with `key`.
@@ -70,7 +80,15 @@ impl Client {
             .read_timeout(SILENT);
         let builder = if is_here { builder.no_proxy() } else { builder };
         let client = builder.build().map_err(|error| error.to_string())?;
-        Ok(Client { client, base: base.trim_end_matches('/').into(), key: key.into() })
+        Ok(Client { client, base: base.trim_end_matches('/').into(), key: key.into(), inside: None })
+    }
+
+    /// Returns a client of the server that is this process, with `key`.
+    ///
+    /// # Errors
+    /// No client can be made.
+    pub(crate) fn inside(router: Router, key: &str) -> Result<Client, String> {
+        Ok(Client { inside: Some(router), ..Client::new(INSIDE, key)? })
     }
 
     /// Sends a GET; returns the JSON answer.
@@ -134,7 +152,11 @@ impl Client {
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, Trouble> {
-        let answer = request.header("x-api-key", &self.key).send().await;
+        let request = request.header("x-api-key", &self.key);
+        let answer = match &self.inside {
+            Some(router) => ask_inside(router.clone(), request).await,
+            None => request.send().await,
+        };
         let answer = answer.map_err(|error| Trouble::Unreached(error.without_url().to_string()))?;
         let status = answer.status();
         if status.is_success() {
@@ -154,4 +176,14 @@ impl Client {
             status => Trouble::Refused(Refusal { status, message: found, detail }),
         })
     }
+}
+
+/// Answers a request by routes of this process.
+async fn ask_inside(router: Router, request: reqwest::RequestBuilder) -> reqwest::Result<reqwest::Response> {
+    let request = Request::try_from(request.build()?)?.map(Body::new);
+    let answer = match router.oneshot(request).await {
+        Ok(answer) => answer,
+        Err(never) => match never {},
+    };
+    Ok(answer.map(|body| reqwest::Body::wrap_stream(body.into_data_stream())).into())
 }

@@ -94,6 +94,7 @@ pub(crate) struct Ready {
 }
 
 /// Suites and calls of the whole run.
+#[derive(Default)]
 pub(crate) struct Plan {
     /// Suites of the run, in the order of their files.
     pub suites: Vec<Suite>,
@@ -124,18 +125,11 @@ pub(crate) struct Plan {
 impl Plan {
     fn empty(args: &Args) -> Plan {
         Plan {
-            suites: Vec::new(),
-            jobs: Vec::new(),
-            skipped: Vec::new(),
-            masked: Vec::new(),
-            codecs: Vec::new(),
             is_local: true,
             key: format!("run-{}", new_id()),
             sim: args.sim,
             is_at_server: args.server.is_some(),
-            unknown_metrics: Vec::new(),
-            lines: Vec::new(),
-            notes: Vec::new(),
+            ..Plan::default()
         }
     }
 
@@ -219,6 +213,14 @@ impl Plan {
         if problems.is_empty() { Ok(plan) } else { Err(Stop::Bad(plan.hidden(problems))) }
     }
 
+    /// Returns a plan without calls, whose suites are read and which a server carries out.
+    pub(crate) fn of_server(suites: Vec<Suite>) -> Plan {
+        let masked = suites.iter().flat_map(|suite| platforms::secrets(&suite.connect)).collect();
+        let mut plan = Plan { suites, is_at_server: true, ..Plan::default() };
+        plan.mask(masked);
+        plan
+    }
+
     /// Returns problems of suites whose calls would each need an agent dispatched into the same room.
     pub(crate) fn repeated_dispatches(&self) -> Vec<String> {
         let problem = |suite: &Suite| {
@@ -230,7 +232,7 @@ impl Plan {
 
     /// Returns problems of metrics that expectations name. Names that are not built in may be those of a server's own
     /// metrics.
-    fn check_metrics(&mut self, named: &[(String, Place)]) -> Vec<String> {
+    pub(crate) fn check_metrics(&mut self, named: &[(String, Place)]) -> Vec<String> {
         let mut problems = Vec::new();
         for (name, at) in named {
             match catalogue::built_in(name) {

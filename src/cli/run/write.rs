@@ -219,7 +219,7 @@ fn rows(plan: &Plan, calls: &[Played]) -> Vec<Row> {
 
 /// Returns failed if one gate failed, else unreachable if the agent behind one that is not passed was not reached, else
 /// unknown if one is not known, else passed.
-fn overall(rows: &[Row]) -> Verdict {
+pub(crate) fn overall(rows: &[Row]) -> Verdict {
     let gates: Vec<&Row> = rows.iter().filter(|row| row.gates).collect();
     let has = |verdict| gates.iter().any(|row| row.gate == verdict);
     match (has(Verdict::Failed), has(Verdict::Unknown)) {
