@@ -66,6 +66,11 @@ impl PacketRings {
         self.task.wake_by_ref();
     }
 
+    /// Wakes the other end.
+    pub fn wake(&self) {
+        self.task.wake_by_ref();
+    }
+
     /// Returns the number of packets that the other end did not take in time, or that are too long.
     pub fn lost_packets(&self) -> u64 {
         self.dropped

@@ -21,9 +21,9 @@ use super::packet::header_bytes;
 /// Largest number of bytes by which a protected packet is longer: the tag of AES-GCM and the index of a report.
 pub const MAX_OVERHEAD: usize = 20;
 
-/// Number of sources that are kept apart. Beyond them the one silent for longest is forgotten; only the holder of the
-/// key can make any.
-const SOURCES: usize = 8;
+/// Number of sources that are kept apart: a media room sends each track under one of its own. Beyond them the one
+/// silent for longest is forgotten; only the holder of the key can make any.
+const SOURCES: usize = 32;
 
 /// Number of bytes of a report that stay clear: first header word and source (RFC 3711 3.4).
 const REPORT_CLEAR: usize = 8;
@@ -71,6 +71,12 @@ impl Protector {
         self.rtp.seal_packet(buffer, clear, len, ssrc, index)
     }
 
+    /// Continues where another protector of the same key has stopped: `last` is the index of its last packet, and fewer
+    /// reports than `reports` have left. Thus no index is used twice (RFC 3711 9.1).
+    pub fn go_on_from(&mut self, last: Option<u64>, reports: u32) {
+        (self.last, self.reports) = (last, reports);
+    }
+
     /// Protects a compound RTCP packet in the first `len` bytes of `buffer`, and returns its new length.
     pub fn protect_report(&mut self, buffer: &mut [u8], len: usize) -> usize {
         let Some(ssrc) = report_source(&buffer[..len]) else { return len };
@@ -90,30 +96,82 @@ struct SrtpSource {
     rtcp: Window,
 }
 
+/// Sources of one key, and the numbers of their packets that came.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    all: [SrtpSource; SOURCES],
+    known: usize,
+    packets: u64,
+}
+
+impl Sources {
+    /// Records an RTP packet that somebody else has opened. Returns false for one that came already, or is older than
+    /// the replay window.
+    pub fn take(&mut self, packet: &[u8]) -> bool {
+        let Some((_, sequence, ssrc)) = rtp_parts(packet) else { return false };
+        let window = self.window(ssrc);
+        let Some(index) = window.index_of(sequence).filter(|index| window.is_new(*index)) else { return false };
+        self.of(ssrc).rtp.accept(index);
+        true
+    }
+
+    /// Returns the RTP window of a source, which is empty for a new one.
+    fn window(&self, ssrc: u32) -> Window {
+        self.find(ssrc).map_or(Window::default(), |at| self.all[at].rtp)
+    }
+
+    fn find(&self, ssrc: u32) -> Option<usize> {
+        self.all[..self.known].iter().position(|source| source.ssrc == ssrc)
+    }
+
+    /// Returns the state of a source from which something authentic came just now.
+    fn of(&mut self, ssrc: u32) -> &mut SrtpSource {
+        self.packets += 1;
+        let at = self.find(ssrc).unwrap_or_else(|| {
+            let oldest = || (0..SOURCES).min_by_key(|at| self.all[*at].heard).unwrap_or(0);
+            let at = if self.known < SOURCES { self.known } else { oldest() };
+            self.all[at] = SrtpSource { ssrc, ..SrtpSource::default() };
+            self.known = (self.known + 1).min(SOURCES);
+            at
+        });
+        let source = &mut self.all[at];
+        source.heard = self.packets;
+        source
+    }
+}
+
 /// Opens packets that the other side protected, of any source under its key.
 #[derive(Clone)]
 pub struct Opener {
     rtp: Transform,
     rtcp: Transform,
-    sources: [SrtpSource; SOURCES],
-    known: usize,
-    packets: u64,
+    sources: Sources,
 }
 
 impl Opener {
     /// Returns an opener of `suite` with the other side's key.
     pub fn new(suite: Suite, key: &MasterKey) -> Opener {
+        Opener::with_sources(suite, key, Sources::default())
+    }
+
+    /// Returns the same, for a key of which somebody else has opened packets of `sources`.
+    pub fn with_sources(suite: Suite, key: &MasterKey, sources: Sources) -> Opener {
         let (rtp, rtcp) = Transform::pair(suite, key);
-        Opener { rtp, rtcp, sources: [SrtpSource::default(); SOURCES], known: 0, packets: 0 }
+        Opener { rtp, rtcp, sources }
+    }
+
+    /// Records an RTP packet that somebody else has opened, as [`Sources::take`] does.
+    pub fn take(&mut self, packet: &[u8]) -> bool {
+        self.sources.take(packet)
     }
 
     /// Opens an SRTP packet and gives the RTP packet (RFC 3711 3.3). `packet` is unchanged when it is refused.
     pub fn open<'a>(&mut self, packet: &'a mut [u8]) -> Result<&'a [u8], Refused> {
         let (clear, sequence, ssrc) = rtp_parts(packet).ok_or(Refused::Malformed)?;
-        let window = self.find(ssrc).map_or(Window::default(), |at| self.sources[at].rtp);
+        let window = self.sources.window(ssrc);
         let index = window.index_of(sequence).filter(|index| window.is_new(*index)).ok_or(Refused::Replayed)?;
         let len = self.rtp.open_packet(packet, clear, ssrc, index)?;
-        self.source(ssrc).rtp.accept(index);
+        self.sources.of(ssrc).rtp.accept(index);
         Ok(&packet[..len])
     }
 
@@ -125,32 +183,13 @@ impl Opener {
             return Err(Refused::Forged);
         }
         let index = index & !ENCRYPTED;
-        let window = self.find(ssrc).map_or(Window::default(), |at| self.sources[at].rtcp);
+        let window = self.sources.find(ssrc).map_or(Window::default(), |at| self.sources.all[at].rtcp);
         if !window.is_new(index.into()) {
             return Err(Refused::Replayed);
         }
         let len = self.rtcp.open_report(packet, ssrc, index)?;
-        self.source(ssrc).rtcp.accept(index.into());
+        self.sources.of(ssrc).rtcp.accept(index.into());
         Ok(&packet[..len])
-    }
-
-    fn find(&self, ssrc: u32) -> Option<usize> {
-        self.sources[..self.known].iter().position(|source| source.ssrc == ssrc)
-    }
-
-    /// Returns the state of a source from which something authentic came just now.
-    fn source(&mut self, ssrc: u32) -> &mut SrtpSource {
-        self.packets += 1;
-        let at = self.find(ssrc).unwrap_or_else(|| {
-            let oldest = || (0..SOURCES).min_by_key(|at| self.sources[*at].heard).unwrap_or(0);
-            let at = if self.known < SOURCES { self.known } else { oldest() };
-            self.sources[at] = SrtpSource { ssrc, ..SrtpSource::default() };
-            self.known = (self.known + 1).min(SOURCES);
-            at
-        });
-        let source = &mut self.sources[at];
-        source.heard = self.packets;
-        source
     }
 }
 

@@ -1,6 +1,6 @@
 //! Both directions of one side's secure media, with counts of refused packets.
 
-use super::{MAX_OVERHEAD, Opener, Protector, Refused, SrtpParams};
+use super::{MAX_OVERHEAD, Opener, Protector, Refused, Sources, SrtpParams};
 use crate::rtp::rtcp::LONGEST;
 
 /// Length of the longest datagram that is opened, in bytes.
@@ -29,6 +29,22 @@ impl Secure {
             forged: 0,
             replayed: 0,
         }
+    }
+
+    /// Returns the state for keys of which somebody else has opened packets of `sources`, and protected those up to the
+    /// index `last` and fewer reports than `reports`.
+    pub fn taken_over(params: &SrtpParams, sources: Sources, last: Option<u64>, reports: u32) -> Secure {
+        let mut secure = Secure::new(params);
+        secure.opener = Opener::with_sources(params.suite, &params.receive, sources);
+        secure.protector.go_on_from(last, reports);
+        secure
+    }
+
+    /// Records an RTP packet that somebody else has opened. Returns false for one that came already, which is counted.
+    pub fn take(&mut self, packet: &[u8]) -> bool {
+        let is_new = self.opener.take(packet);
+        self.replayed += u64::from(!is_new);
+        is_new
     }
 
     /// Takes newly settled keys; a direction whose key is the same goes on as it was.

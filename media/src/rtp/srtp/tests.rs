@@ -253,7 +253,9 @@ fn every_source_has_numbers_of_its_own() {
         }
         // One more source takes the place of the one that was silent for longest.
         let packet = seal(&rtp(77, 5), |buffer, len| both(suite).0.protect(buffer, len));
-        assert!(open(&mut opener, &packet).is_ok() && opener.find(0).is_none() && opener.find(1).is_some());
+        assert!(
+            open(&mut opener, &packet).is_ok() && opener.sources.find(0).is_none() && opener.sources.find(1).is_some()
+        );
     }
 }
 
@@ -286,7 +288,7 @@ fn what_is_not_authentic_is_refused_and_changes_nothing() {
         for len in 0..report_packet.len() {
             assert!(opened_report(&mut opener, &report_packet[..len]).is_err(), "{suite:?} report of {len} bytes");
         }
-        assert_eq!(opener.known, 0, "no source comes of it");
+        assert_eq!(opener.sources.known, 0, "no source comes of it");
         assert_eq!(open(&mut opener, &packet), Ok(plain), "{suite:?}");
         assert_eq!(opened_report(&mut opener, &report_packet), Ok(report(1)), "{suite:?}");
     }
