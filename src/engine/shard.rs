@@ -362,18 +362,7 @@ impl Shard {
             let live = &mut *self.slots[slot][at];
             match &mut live.media {
                 MediaPath::Rings(rings) => rings.receive(&mut live.call, now),
-                MediaPath::Packets(rings) => {
-                    // Others wait in the ring, and behind it, as long as the call takes none.
-                    while live.call.takes_packets()
-                        && let Some(packet) = rings.next_packet()
-                    {
-                        let (path, arrived, bytes) = (packet.path, packet.at, packet.bytes());
-                        if let Some(packet_tap) = &mut live.packet_tap {
-                            packet_tap.capture_received(path, self.kernel.wall_ns(arrived), bytes);
-                        }
-                        live.call.handle(now, Input::Packet { path, arrived, bytes });
-                    }
-                }
+                MediaPath::Peer(_) => self.receive_from_peer(slot, at, now),
                 MediaPath::Udp(_) => self.receive_packets(slot, at, now),
             }
             let live = &mut *self.slots[slot][at];
@@ -438,7 +427,7 @@ impl Shard {
                     match (&mut live.media, path) {
                         (MediaPath::Udp(sockets), MediaChannel::Rtp) => sockets.send_rtp(bytes),
                         (MediaPath::Udp(sockets), MediaChannel::Rtcp) => sockets.send_rtcp(bytes),
-                        (MediaPath::Packets(rings), _) => rings.send(due, path, bytes),
+                        (MediaPath::Peer(peer), _) => peer.send(due, path, bytes),
                         (MediaPath::Rings(_), _) => continue,
                     }
                     if let Some(packet_tap) = &mut live.packet_tap {

@@ -1,12 +1,12 @@
 //! Media of a call as its media thread reads and writes them: UDP sockets, or rings of frames to a task that speaks a
-//! message protocol, or rings of packets to the task of a peer connection.
+//! message protocol, or a peer connection.
 
 use ringer_base::config::SymmetricRtp;
 use ringer_media::call::Quality;
-use ringer_media::packet_rings::PacketRings;
 use ringer_media::rings::FrameRings;
 
 use super::sockets::MediaSockets;
+use super::webrtc::PeerMedia;
 
 /// Media of one call, as a media thread sees it.
 pub enum MediaPath {
@@ -14,8 +14,8 @@ pub enum MediaPath {
     Udp(MediaSockets),
     /// Rings of PCM frames.
     Rings(FrameRings),
-    /// RTP packets and reports; someone else encrypts and sends them.
-    Packets(PacketRings),
+    /// RTP packets and reports of a peer connection.
+    Peer(Box<PeerMedia>),
 }
 
 impl MediaPath {
@@ -27,7 +27,7 @@ impl MediaPath {
                 quality.foreign_address = sockets.foreign_datagrams();
             }
             MediaPath::Rings(rings) => quality.late_frames += rings.lost_frames(),
-            MediaPath::Packets(rings) => quality.late_frames += rings.lost_packets(),
+            MediaPath::Peer(media) => media.add_to(quality),
         }
     }
 }

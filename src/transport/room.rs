@@ -12,7 +12,6 @@ mod roster;
 mod session;
 mod side;
 pub mod signal;
-mod voices;
 
 pub mod access;
 

@@ -93,7 +93,7 @@ impl MediaSockets {
         for socket in [&rtp, &rtcp] {
             socket.set_nonblocking(true)?;
         }
-        set(rtp.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+        keep_receive_times(&rtp)?;
         Ok(MediaSockets { rtp, rtcp, port, strangers: None, is_heard: false, is_shared: false })
     }
 
@@ -203,6 +203,14 @@ fn set(socket: libc::c_int, level: libc::c_int, option: libc::c_int, value: libc
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Asks the kernel to keep the time at which each datagram comes, which [`Batch`] reads.
+///
+/// # Errors
+/// The kernel's refusal.
+pub(crate) fn keep_receive_times(socket: &UdpSocket) -> io::Result<()> {
+    set(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
 /// Returns the local address from which `to` is reached. Sends nothing.
 ///
 /// # Errors
@@ -288,6 +296,18 @@ impl Batch {
         self.count == BATCH
     }
 
+    /// Reads what has come to a socket, at most a batch. Returns the number of datagrams.
+    pub(crate) fn fill_from(&mut self, socket: &UdpSocket) -> usize {
+        self.read_clock(socket.as_raw_fd());
+        self.count
+    }
+
+    /// Returns the kernel time and the bytes of a datagram of the last read.
+    pub fn message(&self, at: usize) -> (u64, &[u8]) {
+        let (time, len) = self.received[at];
+        (time, &self.data[at][..len.min(DATAGRAM_BYTES)])
+    }
+
     fn read_clock(&mut self, fd: libc::c_int) {
         self.count = 0;
         // SAFETY: mmsghdr and iovec are plain C structs for which all zeroes are valid.
@@ -312,10 +332,7 @@ impl Batch {
     }
 
     fn messages(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        (0..self.count).map(|at| {
-            let (time, len) = self.received[at];
-            (time, &self.data[at][..len.min(DATAGRAM_BYTES)])
-        })
+        (0..self.count).map(|at| self.message(at))
     }
 }
 

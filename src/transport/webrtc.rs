@@ -1,19 +1,28 @@
 //! Peer connections of WebRTC (RFC 8825): one microphone track of Opus, data channels, and nothing else. [`MediaPeer`]
-//! is all that the rest of the package knows of them; [`peer`] and [`tap`] alone name the library behind it.
+//! is all that the rest of the package knows of them; [`peer`], [`tap`], [`keys`] and [`ports`] alone name the library
+//! behind it.
 //!
 //! Media cross the border as RTP packets with the times at which they arrived, not as PCM: so
 //! [`ringer_media::leg::RtpLeg`] does for them what it does for packets of SIP (jitter buffer, concealment, reports,
-//! figures), and the library only carries them.
+//! figures).
+//!
+//! The library sets connections up, keeps the other side's consent and carries data channels. Once a connection is up,
+//! its media leave the library: [`direct`] seals, opens, sends and receives them in the media thread, with the keys of
+//! the library's handshake ([`keys`]) and a socket of its own ([`ports`]).
 
 mod candidate;
 mod description;
+mod direct;
+mod keys;
 mod peer;
+mod ports;
 mod pump;
-
+mod sources;
 mod tap;
+mod voices;
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -27,8 +36,10 @@ use tokio::sync::{mpsc, watch};
 
 pub use self::candidate::{Admission, Ignored, Tally};
 pub use self::description::{Kind, Remote, read_description};
+pub use self::direct::{Direct, MAX_BATCHES, PeerMedia, PeerWay, Role, peer_media};
 pub use self::peer::Peer;
-pub use self::pump::{Bell, Pump, PumpFigures};
+pub use self::pump::{Bell, Hearing, Lines, Pump, PumpFigures};
+pub(crate) use self::voices::{Track, Tracks, Voices};
 
 /// Bytes of the longest session description that is read.
 pub const MAX_SDP: usize = 64 << 10;
@@ -338,6 +349,22 @@ pub struct PeerStreams {
     pub channels: mpsc::Receiver<ChannelNews>,
 }
 
+/// Media as a media thread takes them over, and the addresses of their path, this side's first.
+pub type TakenOver = (Box<Direct>, (SocketAddr, SocketAddr));
+
+/// Path of the media of a peer connection.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum MediaRoute {
+    /// From a port of this side to an address that is allowed.
+    Direct(SocketAddr, SocketAddr),
+    /// By a relay of this side (RFC 8656).
+    Relayed,
+    /// There is a path, and its port on this side is not known.
+    Unknown,
+    /// There is no path, or none that is allowed: nothing may be sent.
+    Lost,
+}
+
 /// Figures of a peer connection since it began.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct PeerFigures {
@@ -448,6 +475,20 @@ pub trait MediaPeer: Send + Sync {
     /// # Errors
     /// As [`MediaPeer::send_text`].
     fn send_bytes<'a>(&'a self, channel: ChannelId, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), PeerFault>>;
+
+    /// Returns the path of the media.
+    fn route(&self) -> BoxFuture<'_, MediaRoute>;
+
+    /// Returns the media as a media thread takes them over, once, and the addresses of their path. `leg` is the source
+    /// of the call's leg, if it is known. `None` as long as the library has to carry them. From then on
+    /// [`MediaPeer::send_packet`] and [`MediaPeer::send_report`] are for packets from before alone.
+    fn take_over(&self, leg: Option<[u8; 4]>) -> BoxFuture<'_, Option<TakenOver>>;
+
+    /// Returns another socket for media that were taken over, on the port of this address; `None` if it has none.
+    fn media_socket(&self, here: SocketAddr) -> Option<UdpSocket>;
+
+    /// Waits until media that were taken over may have to take another path.
+    fn path_change(&self) -> BoxFuture<'_, ()>;
 
     /// Returns the figures up to now.
     fn figures(&self) -> BoxFuture<'_, PeerFigures>;

@@ -12,7 +12,7 @@ use ringer_media::packet_rings::packet_rings;
 use ringer_media::time::Time;
 use ringer_transport::path::MediaPath;
 use ringer_transport::peer::{AgentError, PeerInfo, PortOutput};
-use ringer_transport::webrtc::{Bell, PeerFigures, Pump, PumpFigures};
+use ringer_transport::webrtc::{Bell, PeerFigures, Pump, PumpFigures, peer_media};
 
 use super::queues::{self, Precedence, Queued, Queues};
 use super::{Attended, Channel, ChannelSide, Means, Opening};
@@ -242,5 +242,6 @@ pub(super) fn open<P: CarriedPort>(
 fn packets() -> (MediaPath, Pump) {
     let bell = Arc::<Bell>::default();
     let (rings, peer) = packet_rings(bell.waker());
-    (MediaPath::Packets(rings), Pump::new(peer, bell))
+    let (media, way) = peer_media(rings);
+    (MediaPath::Peer(Box::new(media)), Pump::with_way(peer, bell, way))
 }

@@ -6,6 +6,8 @@ mod steps;
 
 use std::collections::VecDeque;
 use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use futures_util::future::BoxFuture;
 use prost::Message as _;
@@ -23,11 +25,10 @@ use super::line::{Connected, Way};
 use super::messages::{LeaveRequest, Request, SessionDescription};
 use super::side::{Side, SideNews};
 use super::signal::{Flow, RoomEvent, Signalling, encode, trickle};
-use super::voices::Voices;
 use super::{Patience, RoomTarget};
 use crate::news::NewsSender;
 use crate::webrtc::{
-    Arrived, ChannelId, ChannelNews, MediaPeer, PeerFault, PeerFigures, PeerSettings, PeerState, Pump,
+    Arrived, ChannelId, ChannelNews, Hearing, Lines, MediaPeer, PeerFigures, PeerSettings, PeerState, Pump, Tracks,
 };
 use crate::websocket::dial::Dialer;
 use crate::websocket::link::{Link, LinkNews};
@@ -134,9 +135,11 @@ pub struct RoomCall {
     /// Tracks that the next offer is to ask for.
     more_tracks: u32,
     /// Tracks of the agent that are heard; none: nothing is.
-    voices: Voices,
-    /// Arrival of the agent's newest packet.
-    heard_at: Option<Time>,
+    tracks: Tracks,
+    /// The same on their way to whoever hears them.
+    hearing: Arc<Hearing>,
+    /// Arrival of the agent's newest packet, in nanoseconds; 0 before it.
+    heard_at: Arc<AtomicU64>,
     media: Option<MediaParams>,
     is_held: bool,
     /// True from the agent's return on until a track of it is described.
@@ -249,8 +252,9 @@ impl RoomCall {
             offers: 0,
             awaits_answer: false,
             more_tracks: 0,
-            voices: Voices::default(),
-            heard_at: None,
+            tracks: Tracks::default(),
+            hearing: Arc::default(),
+            heard_at: Arc::default(),
             media: None,
             is_held: false,
             awaits_voice: false,
@@ -324,6 +328,7 @@ impl RoomCall {
         news: &NewsSender<RoomNews>,
     ) -> RoomEnd {
         let Some(mut heard) = self.heard.take() else { return RoomEnd::HungUp };
+        let hearing = self.hearing.clone();
         self.tell_hold(news);
         let carried = loop {
             let generation = self.generation;
@@ -333,11 +338,18 @@ impl RoomCall {
                     None => continue,
                 }
             };
-            let media = pump.run(&*peer, &mut heard);
+            let ear = self.subscriber.as_ref().map(|side| side.peer.clone());
+            let ear = ear.as_deref().map(|ear| ear as &dyn MediaPeer);
+            let lines = Lines { main: &*peer, ear, hearing: Some(&hearing) };
+            let media = pump.run_lines(lines, &mut heard);
             tokio::pin!(media);
             let over = loop {
                 tokio::select! {
-                    () = &mut media => break Some(Carried::Failed(Reason::Peer(PeerFault::Closed))),
+                    () = &mut media => {
+                        let why = "the media connection would have to go on over a relay".to_owned();
+                        (self.publisher, self.subscriber) = (None, None);
+                        break self.lose(why, back::How::Anew, news);
+                    }
                     carried = self.turn(orders, news) => {
                         if carried.is_some() || self.generation != generation {
                             break carried;
@@ -400,33 +412,12 @@ impl RoomCall {
     /// True when audio can go both ways.
     fn can_flow(&self) -> bool {
         let hears = self.flow == Flow::Joint || self.subscriber.as_ref().is_some_and(Side::is_connected);
-        self.media.is_some() && !self.voices.tracks().is_empty() && self.can_send() && hears
+        self.media.is_some() && !self.tracks.all().is_empty() && self.can_send() && hears
     }
 
     /// True when audio of this side can reach the room.
     fn can_send(&self) -> bool {
         self.publisher.as_ref().is_some_and(Side::is_connected)
-    }
-
-    async fn why_not_ready(&mut self, within: std::time::Duration) -> Reason {
-        if self.signalling.agent().is_none() && self.signalling.has_others() {
-            return Reason::NoAgent(within, "others are in the room, and no agent joined it");
-        }
-        if self.signalling.agent().is_none() {
-            return Reason::NoAgent(within, "no agent joined the room");
-        }
-        if !self.signalling.has_agent() {
-            return Reason::NoAgent(within, "the agent left the room before its audio came");
-        }
-        if self.signalling.heard_tracks().is_empty() {
-            return Reason::NoAgent(within, "the agent is in the room and published no audio");
-        }
-        for side in [&self.publisher, &self.subscriber].into_iter().flatten() {
-            if let Err(fault) = side.peer.wait_connected(std::time::Duration::ZERO).await {
-                return Reason::Peer(fault.within(within));
-            }
-        }
-        Reason::Protocol(format!("did not deliver the agent's audio within {} s", within.as_secs_f64()))
     }
 
     /// Carries out what is to be done, then waits for one thing and takes it. Returns the end, where it is one.

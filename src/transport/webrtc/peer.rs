@@ -1,70 +1,59 @@
 //! [`MediaPeer`] on the library.
 
+mod known;
+mod media;
 mod settings;
 
-use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use ringer_base::clock::{monotonic, random_bytes};
-use ringer_base::tasks::Tasks;
 use ringer_media::leg::MediaParams;
 use ringer_media::time::Time;
 use rtc::interceptor::Slot;
 use rtc::media_stream::MediaStreamTrack;
 use rtc::peer_connection::configuration::RTCOfferOptions;
-use rtc::peer_connection::transport::{RTCDtlsTransportState, RTCIceTransportState, RTCSctpTransportState};
+use rtc::peer_connection::transport::RTCIceTransportState;
 use rtc::rtp_transceiver::rtp_sender::{
     RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters, RtpCodecKind,
 };
 use rtc::rtp_transceiver::{RTCRtpTransceiverDirection as Direction, RTCRtpTransceiverInit};
 use rtc::shared::marshal::Unmarshal;
 use rtc::{rtcp, rtp};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
-use webrtc::data_channel::{DataChannel, DataChannelEvent, RTCDataChannelInit};
+use webrtc::data_channel::{DataChannel, RTCDataChannelInit};
 use webrtc::media_stream::track_local::TrackLocal;
 use webrtc::media_stream::track_local::static_rtp::TrackLocalStaticRTP;
 use webrtc::peer_connection::{
-    MediaEngine, PeerConnection, PeerConnectionBuilder, PeerConnectionEventHandler, RTCIceCandidateInit,
-    RTCIceGatheringState, RTCPeerConnectionIceEvent, RTCPeerConnectionState, RTCSessionDescription, Registry,
+    MediaEngine, PeerConnection, PeerConnectionBuilder, RTCIceCandidateInit, RTCSessionDescription, Registry,
     StatsSelector,
 };
-use webrtc::runtime::{Runtime, default_runtime};
+use webrtc::runtime::Runtime;
 
+use self::known::{Callbacks, Known, share};
+use self::media::Media;
 use self::settings::{configuration, opus, setting_engine};
 use super::candidate::{Admission, Tally};
 use super::description::{self, Kind, OPUS, Remote};
-use super::tap::{Counts, Epoch, Tap};
+use super::keys::{Heard, Provider};
+use super::ports::{PortRuntime, Ports};
+use super::tap::{Carried, Counts, Epoch, Tap};
 use super::{
-    Candidate, ChannelId, ChannelNews, Delivery, GATHERING, GATHERING_FIRST, MAX_CHANNELS, MAX_MESSAGE, MAX_UNSENT,
-    MediaPeer, Part, PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams, RemoteTrack,
+    Candidate, ChannelId, Delivery, GATHERING, GATHERING_FIRST, MAX_MESSAGE, MAX_UNSENT, MediaPeer, MediaRoute, Part,
+    PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams, RemoteTrack, TakenOver,
 };
-
-/// Packets that may wait to be read: 5 s of one track.
-const PACKETS: usize = 256;
-
-/// Candidates that may wait to be read.
-const CANDIDATES: usize = 64;
-
-/// Messages of data channels that may wait to be read.
-const MESSAGES: usize = 64;
 
 /// Share of [`super::CONSENT`] after which the connection counts as quiet.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// Time between checks of the path in use.
 const CHECKS: Duration = Duration::from_secs(1);
-
-/// Looks at a connection whose channel was closed, and the time between them: the end of the whole follows that of its
-/// parts.
-const CLOSING_LOOKS: u32 = 10;
-const CLOSING_LOOK: Duration = Duration::from_millis(50);
 
 /// A peer connection on the library.
 pub struct Peer {
@@ -75,28 +64,11 @@ pub struct Peer {
     part: Part,
     settings: PeerSettings,
     known: Arc<Known>,
-    counts: Arc<Counts>,
+    media: Media,
     state: watch::Receiver<PeerState>,
     gathered: watch::Receiver<bool>,
     /// True once this side has closed it; one that the other side closed is still open here.
     was_closed: AtomicBool,
-}
-
-/// Everything that calls and callbacks share.
-struct Known {
-    connection: OnceLock<Weak<dyn PeerConnection>>,
-    state: watch::Sender<PeerState>,
-    gathered: watch::Sender<bool>,
-    candidates: mpsc::Sender<Candidate>,
-    news: mpsc::Sender<ChannelNews>,
-    channels: Mutex<HashMap<ChannelId, Arc<dyn DataChannel>>>,
-    media: Mutex<Option<MediaParams>>,
-    tracks: Mutex<Vec<RemoteTrack>>,
-    tally: Mutex<Tally>,
-    tasks: Tasks,
-    refused_channels: AtomicU64,
-    dropped_messages: AtomicU64,
-    long_messages: AtomicU64,
 }
 
 fn refusal(error: impl std::fmt::Display) -> PeerFault {
@@ -118,16 +90,18 @@ impl Peer {
     /// As [`Peer::new`].
     pub async fn with_part(settings: PeerSettings, part: Part) -> Result<(Peer, PeerStreams), PeerFault> {
         let (known, streams, packets) = share(&settings);
-        let runtime = default_runtime().ok_or_else(|| refusal("no runtime"))?;
+        let (ports, heard, carried) = (Ports::default(), Heard::default(), Arc::<Mutex<Carried>>::default());
+        let runtime: Arc<dyn Runtime> = Arc::new(PortRuntime::new(ports.clone()));
+        let provider = Arc::new(Provider::new(heard.clone()).map_err(refusal)?);
         let counts = Arc::<Counts>::default();
         let epoch = Epoch { instant: runtime.now(), time: monotonic() };
-        let tap = Tap::new(epoch, packets, counts.clone());
+        let tap = Tap::new(epoch, packets, counts.clone(), carried.clone());
         let mut media = MediaEngine::default();
         let codec = RTCRtpCodecParameters { rtp_codec: opus(), payload_type: OPUS };
         media.register_codec(codec, RtpCodecKind::Audio).map_err(refusal)?;
         let connection = PeerConnectionBuilder::new()
             .with_configuration(configuration(&settings))
-            .with_setting_engine(setting_engine(&settings))
+            .with_setting_engine(setting_engine(&settings, provider))
             .with_media_engine(media)
             .with_interceptor_registry(Registry::new().with(Slot::Custom(0), tap))
             .with_runtime(runtime.clone())
@@ -168,9 +142,9 @@ impl Peer {
             Part::Subscriber => {}
         }
         let (state, gathered) = (streams.state.clone(), known.gathered.subscribe());
-        let was_closed = AtomicBool::new(false);
-        let peer =
-            Peer { connection, runtime, track, ssrc, part, settings, known, counts, state, gathered, was_closed };
+        let (was_closed, was_taken) = (AtomicBool::new(false), AtomicBool::new(false));
+        let media = Media { ports, heard, carried, counts, was_taken };
+        let peer = Peer { connection, runtime, track, ssrc, part, settings, known, media, state, gathered, was_closed };
         Ok((peer, streams))
     }
 
@@ -205,19 +179,6 @@ impl Peer {
         let init =
             RTCIceCandidateInit { candidate: line, sdp_mid: mid, sdp_mline_index: section, ..Default::default() };
         self.connection.add_ice_candidate(init).await.map_err(refusal)
-    }
-
-    /// Returns the address of this side and that of the other one on the path in use.
-    async fn path(&self) -> Option<(SocketAddr, SocketAddr)> {
-        let transport = match self.connection.sctp().await {
-            Some(sctp) => sctp.transport(),
-            // There are no data channels.
-            None => self.connection.get_senders().await.first()?.transport().await.ok()??,
-        };
-        let path = transport.ice_transport().get_selected_candidate_pair().await.ok()??;
-        let (local, remote) = (path.local(), path.remote());
-        let here = SocketAddr::new(local.address.parse::<IpAddr>().ok()?, local.port);
-        Some((here, SocketAddr::new(remote.address.parse::<IpAddr>().ok()?, remote.port)))
     }
 
     /// Names the reason for which there is no connection, as far as it is known.
@@ -411,6 +372,22 @@ impl MediaPeer for Peer {
         self.write(channel, bytes, false).boxed()
     }
 
+    fn route(&self) -> BoxFuture<'_, MediaRoute> {
+        self.media_route().boxed()
+    }
+
+    fn take_over(&self, leg: Option<[u8; 4]>) -> BoxFuture<'_, Option<TakenOver>> {
+        self.take_media(leg).boxed()
+    }
+
+    fn media_socket(&self, here: SocketAddr) -> Option<UdpSocket> {
+        self.media.socket(here)
+    }
+
+    fn path_change(&self) -> BoxFuture<'_, ()> {
+        self.media.ports.path_change().boxed()
+    }
+
     fn figures(&self) -> BoxFuture<'_, PeerFigures> {
         async move {
             let report = self.connection.get_stats(self.runtime.now(), StatsSelector::None).await;
@@ -420,10 +397,10 @@ impl MediaPeer for Peer {
             let path = self.path().await;
             PeerFigures {
                 round_trip_ms,
-                received: count(&self.counts.received),
-                first_at: Some(Time(count(&self.counts.first_at))).filter(|at| at.0 > 0),
-                sent: count(&self.counts.sent),
-                dropped: count(&self.counts.dropped),
+                received: count(&self.media.counts.received),
+                first_at: Some(Time(count(&self.media.counts.first_at))).filter(|at| at.0 > 0),
+                sent: count(&self.media.counts.sent),
+                dropped: count(&self.media.counts.dropped),
                 refused_channels: count(&self.known.refused_channels),
                 dropped_messages: count(&self.known.dropped_messages),
                 long_messages: count(&self.known.long_messages),
@@ -456,144 +433,4 @@ impl Drop for Peer {
             self.known.state.send_replace(PeerState::Closed);
         }
     }
-}
-
-impl Known {
-    /// True when the other side has closed the whole connection: the library tells of that by the ends of data channels
-    /// alone.
-    async fn is_left(&self) -> bool {
-        for _ in 0..CLOSING_LOOKS {
-            let Some(connection) = self.connection.get().and_then(Weak::upgrade) else { return false };
-            let Some(sctp) = connection.sctp().await else { return false };
-            let is_gone = matches!(sctp.state().await, Ok(RTCSctpTransportState::Closed))
-                || matches!(sctp.transport().state().await, Ok(RTCDtlsTransportState::Closed));
-            if is_gone {
-                return true;
-            }
-            tokio::time::sleep(CLOSING_LOOK).await;
-        }
-        false
-    }
-
-    /// Reads a data channel until it is closed. It never waits for whoever reads the news: the library would hold back
-    /// media too.
-    async fn read_channel(&self, channel: Arc<dyn DataChannel>, label: String) {
-        let id = channel.id();
-        let tell = |news: ChannelNews| {
-            if self.news.try_send(news).is_err() {
-                self.dropped_messages.fetch_add(1, Ordering::Relaxed);
-            }
-        };
-        while let Some(event) = channel.poll().await {
-            match event {
-                DataChannelEvent::OnOpen => tell(ChannelNews::Open { id, label: label.clone() }),
-                DataChannelEvent::OnMessage(message) if message.data.len() > MAX_MESSAGE => {
-                    self.long_messages.fetch_add(1, Ordering::Relaxed);
-                }
-                DataChannelEvent::OnMessage(message) => {
-                    tell(ChannelNews::Message { id, is_text: message.is_string, bytes: message.data.to_vec() });
-                }
-                DataChannelEvent::OnClose => break,
-                _ => {}
-            }
-        }
-        self.channels.lock().remove(&id);
-        if self.is_left().await {
-            self.state.send_replace(PeerState::Closed);
-        }
-        // The last word on a channel is taken as soon as somebody reads.
-        let _ = self.news.send(ChannelNews::Closed { id }).await;
-    }
-}
-
-/// Callbacks of the library; none of them waits.
-struct Callbacks(Arc<Known>);
-
-#[async_trait::async_trait]
-impl PeerConnectionEventHandler for Callbacks {
-    async fn on_ice_candidate(&self, event: RTCPeerConnectionIceEvent) {
-        let Ok(found) = event.candidate.to_json() else { return };
-        if found.candidate.is_empty() {
-            return;
-        }
-        let candidate = Candidate {
-            line: found.candidate,
-            mid: found.sdp_mid.filter(|mid| !mid.is_empty()),
-            section: found.sdp_mline_index.or(Some(0)),
-        };
-        let _ = self.0.candidates.try_send(candidate);
-    }
-
-    async fn on_ice_gathering_state_change(&self, state: RTCIceGatheringState) {
-        if state == RTCIceGatheringState::Complete {
-            self.0.gathered.send_replace(true);
-        }
-    }
-
-    async fn on_connection_state_change(&self, state: RTCPeerConnectionState) {
-        let state = match state {
-            RTCPeerConnectionState::Connected => PeerState::Connected,
-            RTCPeerConnectionState::Disconnected => PeerState::Quiet,
-            RTCPeerConnectionState::Failed => PeerState::Failed,
-            RTCPeerConnectionState::Closed => PeerState::Closed,
-            _ => return,
-        };
-        self.0.state.send_if_modified(|now| {
-            // Nothing comes after the end.
-            let goes_on = !matches!(now, PeerState::Failed | PeerState::Closed) && *now != state;
-            if goes_on {
-                *now = state;
-            }
-            goes_on
-        });
-    }
-
-    async fn on_data_channel(&self, channel: Arc<dyn DataChannel>) {
-        let known = self.0.clone();
-        let id = channel.id();
-        let has_space = {
-            let mut channels = known.channels.lock();
-            let has_space = channels.len() < MAX_CHANNELS;
-            if has_space {
-                channels.insert(id, channel.clone());
-            }
-            has_space
-        };
-        if !has_space {
-            known.refused_channels.fetch_add(1, Ordering::Relaxed);
-        }
-        self.0.tasks.spawn("data channel", async move {
-            if !has_space {
-                let _ = channel.close().await;
-                return;
-            }
-            let label = channel.label().await.unwrap_or_default();
-            known.read_channel(channel, label).await;
-        });
-    }
-}
-
-fn share(settings: &PeerSettings) -> (Arc<Known>, PeerStreams, mpsc::Sender<super::Arrived>) {
-    let (state, state_seen) = watch::channel(PeerState::New);
-    let (candidates, candidates_seen) = mpsc::channel(CANDIDATES);
-    let (packets, packets_seen) = mpsc::channel(PACKETS);
-    let (news, news_seen) = mpsc::channel(MESSAGES);
-    let known = Known {
-        connection: OnceLock::new(),
-        state,
-        gathered: watch::Sender::new(false),
-        candidates,
-        news,
-        channels: Mutex::default(),
-        media: Mutex::default(),
-        tracks: Mutex::default(),
-        tally: Mutex::default(),
-        tasks: settings.tasks.clone(),
-        refused_channels: AtomicU64::new(0),
-        dropped_messages: AtomicU64::new(0),
-        long_messages: AtomicU64::new(0),
-    };
-    let streams =
-        PeerStreams { state: state_seen, candidates: candidates_seen, packets: packets_seen, channels: news_seen };
-    (Arc::new(known), streams, packets)
 }

@@ -1,17 +1,24 @@
-//! Packets between the rings of a call and its peer connection. The call's leg has drawn a source of its own (RFC 3550
-//! 8.1); on the wire the source is the one of the session description, so it is exchanged here in both directions.
+//! Packets between the rings of a call and its peer connections, until the media thread takes the connections over.
+//! From then on the pump tells it of their paths.
 
+use std::future::pending;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ringer_base::clock::monotonic;
 use ringer_media::call::MediaChannel;
 use ringer_media::call::pacing::Pacing;
 use ringer_media::packet_rings::PacketPeer;
 use tokio::sync::{Notify, mpsc};
 
-use super::{Arrived, MediaPeer};
+use super::direct::{DirectOrder, Passing, PeerWay, Role};
+use super::sources::{exchange_reported, exchange_reporters, exchange_source};
+use super::voices::Voices;
+use super::{Arrived, MediaPeer, MediaRoute};
 
 /// Time after which a packet that did not fit is tried again, where the call sends nothing that would wake the pump.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -19,8 +26,8 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// Lateness from which on a packet counts as late.
 const LATE: Duration = Duration::from_millis(20);
 
-/// Bytes of a report block (RFC 3550 6.4.1).
-const BLOCK: usize = 24;
+/// Time between looks at the path in use, where nothing tells of a change.
+const LOOKS: Duration = Duration::from_secs(1);
 
 /// The bell by which a media thread wakes the task of a channel.
 #[derive(Debug, Default)]
@@ -43,6 +50,52 @@ impl Bell {
     }
 }
 
+/// The connections of a call, and the tracks that are heard.
+#[derive(Copy, Clone)]
+pub struct Lines<'a> {
+    /// The call's media leave by it, and come by it unless there is `ear`.
+    pub main: &'a dyn MediaPeer,
+    /// The call's media come by it alone.
+    pub ear: Option<&'a dyn MediaPeer>,
+    /// Tracks that are heard; `None`: all that comes is.
+    pub hearing: Option<&'a Hearing>,
+}
+
+impl<'a> Lines<'a> {
+    fn all(self) -> impl Iterator<Item = (Role, &'a dyn MediaPeer)> {
+        [(Role::Main, Some(self.main)), (Role::Ear, self.ear)]
+            .into_iter()
+            .filter_map(|(role, peer)| Some((role, peer?)))
+    }
+}
+
+/// Tracks on their way to whoever hears them: the newest ones.
+#[derive(Default)]
+pub struct Hearing {
+    next: Mutex<Option<Box<Voices>>>,
+    changed: Notify,
+}
+
+impl Hearing {
+    /// Sets the tracks that are heard from now on.
+    pub(crate) fn set(&self, mut voices: Box<Voices>) {
+        let mut next = self.next.lock();
+        if let Some(before) = &mut *next {
+            voices.go_on_from(before);
+        }
+        *next = Some(voices);
+        self.changed.notify_one();
+    }
+}
+
+/// A connection that the media thread has taken over.
+struct Taken {
+    /// Source on the wire, which no other connection of the call has.
+    ssrc: u32,
+    route: (SocketAddr, SocketAddr),
+    passing: Arc<Passing>,
+}
+
 /// The pump of one call; it outlives a peer connection that is replaced.
 pub struct Pump {
     rings: PacketPeer,
@@ -54,6 +107,32 @@ pub struct Pump {
     waiting: Option<Arrived>,
     pacing: Pacing,
     late: u64,
+    /// Way by which the media thread takes a connection over; `None`: the library carries all of it.
+    way: Option<PeerWay>,
+    /// Connections that the media thread has taken over, by their use.
+    taken: [Option<Taken>; 2],
+    /// Tracks that are heard, where everything passes here.
+    voices: Option<Box<Voices>>,
+}
+
+/// Outcome of a look at the paths.
+enum Looked {
+    /// The next look may be as late as any.
+    Done,
+    /// The media thread could take over more very soon.
+    Soon,
+    /// A path has become one that the media thread cannot follow.
+    Over,
+}
+
+/// Flow of media past the library. It stops once the task of the connections does something else.
+#[derive(Default)]
+struct Flow([Option<Arc<Passing>>; 2]);
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.0.iter().flatten().for_each(|passing| passing.flows.store(false, Ordering::Relaxed));
+    }
 }
 
 /// Figures of a pump since it began.
@@ -68,32 +147,141 @@ pub struct PumpFigures {
 }
 
 impl Pump {
-    /// Returns a pump of the rings that `bell` was given to.
+    /// Returns a pump of the rings that `bell` was given to, through which everything passes.
     pub fn new(rings: PacketPeer, bell: Arc<Bell>) -> Pump {
-        Pump { rings, bell, leg: None, waiting: None, pacing: Pacing::default(), late: 0 }
+        let (pacing, late) = (Pacing::default(), 0);
+        let (way, taken, voices) = (None, [None, None], None);
+        Pump { rings, bell, leg: None, waiting: None, pacing, late, way, taken, voices }
     }
 
-    /// Moves packets both ways until the connection tells no more of them. It can be dropped and begun anew at any
-    /// time.
+    /// Returns the same, where the media thread takes connections over by `way`.
+    pub fn with_way(rings: PacketPeer, bell: Arc<Bell>, way: PeerWay) -> Pump {
+        Pump { way: Some(way), ..Pump::new(rings, bell) }
+    }
+
+    /// Moves packets both ways until the connection tells no more of them, or its media would have to pass by a relay
+    /// after they have passed by none. It can be dropped and begun anew at any time.
     pub async fn run(&mut self, peer: &dyn MediaPeer, packets: &mut mpsc::Receiver<Arrived>) {
-        let wire = peer.ssrc().to_be_bytes();
+        self.run_lines(Lines { main: peer, ear: None, hearing: None }, packets).await;
+    }
+
+    /// Does the same for several connections. `packets` are those of all that are heard.
+    pub async fn run_lines(&mut self, lines: Lines<'_>, packets: &mut mpsc::Receiver<Arrived>) {
+        let wire = lines.main.ssrc().to_be_bytes();
+        let mut flow = Flow::default();
+        self.begin(lines, &mut flow);
+        let mut looks = tokio::time::interval(LOOKS);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            self.send_all(peer, wire).await;
+            self.send_all(lines.main, wire).await;
+            self.hear(lines.hearing);
             if self.rings.has_space()
                 && let Some(arrived) = self.waiting.take()
             {
                 self.receive(arrived, wire);
             }
-            tokio::select! {
-                arrived = packets.recv(), if self.waiting.is_none() => match arrived {
-                    Some(arrived) if self.rings.has_space() => self.receive(arrived, wire),
-                    Some(arrived) => self.waiting = Some(arrived),
-                    None => return,
-                },
-                () = self.bell.0.notified() => {}
-                () = tokio::time::sleep(AGAIN), if self.waiting.is_some() => {}
+            let has_way = self.way.is_some();
+            let must_look = tokio::select! {
+                arrived = packets.recv(), if self.waiting.is_none() => {
+                    let Some(arrived) = arrived else { return };
+                    // Tracks that were set before it came are told before it.
+                    self.hear(lines.hearing);
+                    if self.rings.has_space() {
+                        self.receive(arrived, wire);
+                    } else {
+                        self.waiting = Some(arrived);
+                    }
+                    false
+                }
+                () = self.bell.0.notified() => false,
+                () = tokio::time::sleep(AGAIN), if self.waiting.is_some() => false,
+                () = next_tracks(lines.hearing) => false,
+                () = path_change(lines), if has_way => true,
+                _ = looks.tick(), if has_way => true,
+            };
+            if !must_look {
+                continue;
+            }
+            let is_drained = self.waiting.is_none() && packets.is_empty();
+            match self.look(lines, &mut flow, is_drained).await {
+                Looked::Over => return,
+                Looked::Soon => looks.reset_after(AGAIN),
+                Looked::Done => {}
             }
         }
+    }
+
+    /// Resumes the flow of the connections, and leaves those that they replace.
+    fn begin(&mut self, lines: Lines<'_>, flow: &mut Flow) {
+        for (at, role) in Role::ALL.into_iter().enumerate() {
+            let peer = lines.all().find(|line| line.0 == role);
+            let Some(taken) = &self.taken[at] else { continue };
+            if peer.is_some_and(|(_, peer)| peer.ssrc() == taken.ssrc) {
+                taken.passing.flows.store(true, Ordering::Relaxed);
+                flow.0[at] = Some(taken.passing.clone());
+            } else {
+                self.taken[at] = None;
+                self.order(DirectOrder::Leave(role));
+            }
+        }
+    }
+
+    fn order(&mut self, order: DirectOrder) -> bool {
+        let Some(way) = &mut self.way else { return false };
+        while way.retired.pop().is_ok() {}
+        way.orders.push(order).is_ok()
+    }
+
+    /// Passes the tracks on that were set last.
+    fn hear(&mut self, hearing: Option<&Hearing>) {
+        let Some(hearing) = hearing else { return };
+        if self.way.as_ref().is_some_and(|way| way.orders.is_full()) {
+            // The next packet, or look, tries again.
+            return;
+        }
+        let Some(mut voices) = hearing.next.lock().take() else { return };
+        if self.way.is_some() {
+            self.order(DirectOrder::Hear(voices));
+            return;
+        }
+        if let Some(before) = &mut self.voices {
+            voices.go_on_from(before);
+        }
+        self.voices = Some(voices);
+    }
+
+    /// Hands connections to the media thread once that can be, and tells it of their paths. `is_drained`: no packet
+    /// waits that is earlier than those which the media thread would read.
+    async fn look(&mut self, lines: Lines<'_>, flow: &mut Flow, is_drained: bool) -> Looked {
+        let mut looked = Looked::Done;
+        for (role, peer) in lines.all() {
+            let (at, route) = (role as usize, peer.route().await);
+            if let Some(taken) = &self.taken[at] {
+                taken.passing.has_path.store(route != MediaRoute::Lost, Ordering::Relaxed);
+            }
+            match (&mut self.taken[at], route) {
+                (None, MediaRoute::Direct(..)) if !is_drained => looked = Looked::Soon,
+                (None, MediaRoute::Direct(..)) => {
+                    let Some((direct, route)) = peer.take_over(self.leg).await else { continue };
+                    let passing = direct.passing.clone();
+                    if self.order(DirectOrder::Take(role, direct)) {
+                        self.taken[at] = Some(Taken { ssrc: peer.ssrc(), route, passing: passing.clone() });
+                        flow.0[at] = Some(passing);
+                    }
+                }
+                (Some(taken), MediaRoute::Direct(here, there)) if taken.route != (here, there) => {
+                    let is_elsewhere = taken.route.0 != here;
+                    let socket = if is_elsewhere { peer.media_socket(here) } else { None };
+                    if !is_elsewhere || socket.is_some() {
+                        taken.route = (here, there);
+                        self.order(DirectOrder::Route(role, socket, there));
+                    }
+                }
+                (Some(_), MediaRoute::Relayed) => return Looked::Over,
+                _ => {}
+            }
+        }
+        looked
     }
 
     /// Returns the figures up to now.
@@ -127,92 +315,39 @@ impl Pump {
         if let Some(leg) = self.leg.filter(|_| arrived.is_report) {
             exchange_reported(&mut arrived.bytes, wire, leg);
         }
-        self.rings.receive(arrived.at, path, &arrived.bytes);
-    }
-}
-
-/// Writes `source` into an RTP packet. Returns the one that was there.
-fn exchange_source(rtp: &mut [u8], source: [u8; 4]) -> Option<[u8; 4]> {
-    let field = rtp.get_mut(8..12)?.first_chunk_mut::<4>()?;
-    Some(std::mem::replace(field, source))
-}
-
-/// Writes `source` as the sender of each report of a compound packet.
-fn exchange_reporters(rtcp: &mut [u8], source: [u8; 4]) {
-    for_each_report(rtcp, |report| {
-        if let Some(field) = report.get_mut(4..8) {
-            field.copy_from_slice(&source);
+        let (rings, at) = (&mut self.rings, arrived.at);
+        match (&mut self.voices, path) {
+            (Some(voices), MediaChannel::Rtp) => {
+                voices.take(at, &mut arrived.bytes, &mut |bytes| {
+                    rings.receive(at, path, bytes);
+                });
+            }
+            (Some(voices), MediaChannel::Rtcp) if !voices.take_report(&mut arrived.bytes) => {}
+            _ => {
+                rings.receive(at, path, &arrived.bytes);
+            }
         }
-    });
-}
-
-/// Makes `to` of the source `from` in the report blocks of a compound packet.
-fn exchange_reported(rtcp: &mut [u8], from: [u8; 4], to: [u8; 4]) {
-    for_each_report(rtcp, |report| {
-        let blocks_at = match report[1] {
-            // Sender reports and receiver reports (RFC 3550 6.4).
-            200 => 28,
-            201 => 8,
-            _ => return,
-        };
-        let count = usize::from(report[0] & 0x1f);
-        let blocks = report.get_mut(blocks_at..).unwrap_or_default().chunks_exact_mut(BLOCK).take(count);
-        blocks.filter(|block| block[..4] == from).for_each(|block| block[..4].copy_from_slice(&to));
-    });
-}
-
-/// Calls `each` with every report of a compound packet (RFC 3550 6.1).
-fn for_each_report(mut rtcp: &mut [u8], mut each: impl FnMut(&mut [u8])) {
-    while rtcp.len() >= 4 {
-        let len = (usize::from(u16::from_be_bytes([rtcp[2], rtcp[3]])) + 1) * 4;
-        let Some((report, rest)) = std::mem::take(&mut rtcp).split_at_mut_checked(len) else { return };
-        each(report);
-        rtcp = rest;
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns a sender report with one block, and a source description behind it.
-    fn compound(sender: u8, reported: u8) -> Vec<u8> {
-        let mut bytes = vec![0x81, 200, 0, 12];
-        bytes.extend([sender; 4]);
-        bytes.extend([0; 20]);
-        bytes.extend([reported; 4]);
-        bytes.extend([0; 20]);
-        bytes.extend([0x81, 202, 0, 2]);
-        bytes.extend([sender; 4]);
-        bytes.extend([1, 1, b'x', 0]);
-        bytes
+/// Waits until other tracks are set.
+async fn next_tracks(hearing: Option<&Hearing>) {
+    match hearing {
+        Some(hearing) => hearing.changed.notified().await,
+        None => pending().await,
     }
+}
 
-    #[test]
-    fn the_source_on_the_wire_is_the_described_one() {
-        let mut rtp = vec![0x80; 20];
-        assert_eq!(exchange_source(&mut rtp, [9; 4]), Some([0x80; 4]));
-        assert_eq!(rtp[8..12], [9; 4]);
-        assert_eq!(exchange_source(&mut rtp[..11], [9; 4]), None);
-        let mut sent = compound(1, 2);
-        exchange_reporters(&mut sent, [7; 4]);
-        assert_eq!(sent, compound(7, 2));
-        let mut came = compound(1, 7);
-        exchange_reported(&mut came, [7; 4], [3; 4]);
-        assert_eq!(came, compound(1, 3));
-        exchange_reported(&mut came, [7; 4], [3; 4]);
-        assert_eq!(came, compound(1, 3), "a block about another source stays");
-    }
-
-    #[test]
-    fn broken_reports_end_at_their_end() {
-        for len in 0..compound(1, 7).len() {
-            let mut cut = compound(1, 7)[..len].to_vec();
-            exchange_reported(&mut cut, [7; 4], [3; 4]);
-            exchange_reporters(&mut cut, [5; 4]);
+/// Waits until a path may have become another.
+async fn path_change(lines: Lines<'_>) {
+    let ear = async {
+        match lines.ear {
+            Some(peer) => peer.path_change().await,
+            None => pending().await,
         }
-        let mut lying = vec![0x9f, 201, 0, 1, 1, 1, 1, 1];
-        exchange_reported(&mut lying, [7; 4], [3; 4]);
-        assert_eq!(lying, [0x9f, 201, 0, 1, 1, 1, 1, 1]);
+    };
+    tokio::select! {
+        () = lines.main.path_change() => {}
+        () = ear => {}
     }
 }

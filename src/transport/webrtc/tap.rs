@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use parking_lot::Mutex;
+use ringer_media::rtp::srtp::Sources;
 use ringer_media::time::Time;
 use rtc::interceptor::{Interceptor, Packet, StreamInfo, TaggedPacket};
 use rtc::rtcp;
@@ -32,6 +34,28 @@ pub(super) struct Counts {
     pub(super) dropped: AtomicU64,
 }
 
+impl Counts {
+    /// Counts an RTP packet that came at `at`.
+    pub(super) fn receive(&self, at: Time) {
+        if self.received.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.first_at.store(at.0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Packets that the library has opened and sealed, by which another one goes on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Carried {
+    /// Sources whose packets were opened.
+    pub(super) sources: Sources,
+    /// Arrival of the newest of these packets.
+    pub(super) newest: Time,
+    /// Index of the last packet that was sealed: rollover counter and sequence number (RFC 3711 3.3.1).
+    pub(super) last: Option<u64>,
+    /// Number of reports that were sealed.
+    pub(super) reports: u32,
+}
+
 /// Moment at which both clocks were read: the library counts in [`Instant`], which is the same clock.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Epoch {
@@ -55,12 +79,18 @@ pub(super) struct Tap {
     epoch: Epoch,
     out: mpsc::Sender<Arrived>,
     counts: Arc<Counts>,
+    carried: Arc<Mutex<Carried>>,
     to_send: VecDeque<TaggedPacket>,
 }
 
 impl Tap {
-    pub(super) fn new(epoch: Epoch, out: mpsc::Sender<Arrived>, counts: Arc<Counts>) -> Tap {
-        Tap { epoch, out, counts, to_send: VecDeque::new() }
+    pub(super) fn new(
+        epoch: Epoch,
+        out: mpsc::Sender<Arrived>,
+        counts: Arc<Counts>,
+        carried: Arc<Mutex<Carried>>,
+    ) -> Tap {
+        Tap { epoch, out, counts, carried, to_send: VecDeque::new() }
     }
 }
 
@@ -74,10 +104,12 @@ impl Protocol<TaggedPacket, TaggedPacket, ()> for Tap {
     fn handle_read(&mut self, tagged: TaggedPacket) -> Result<()> {
         let (is_report, bytes) = match &tagged.message.packet {
             Packet::Rtp(packet) => {
-                if self.counts.received.fetch_add(1, Ordering::Relaxed) == 0 {
-                    self.counts.first_at.store(self.epoch.time(tagged.now).0, Ordering::Relaxed);
-                }
-                (false, packet.marshal()?)
+                let (at, bytes) = (self.epoch.time(tagged.now), packet.marshal()?);
+                self.counts.receive(at);
+                let mut carried = self.carried.lock();
+                carried.sources.take(&bytes);
+                carried.newest = at;
+                (false, bytes)
             }
             Packet::Rtcp(packets) => (true, rtcp::packet::marshal(packets)?),
             _ => return Ok(()),
@@ -94,8 +126,15 @@ impl Protocol<TaggedPacket, TaggedPacket, ()> for Tap {
     }
 
     fn handle_write(&mut self, tagged: TaggedPacket) -> Result<()> {
-        if matches!(tagged.message.packet, Packet::Rtp(_)) {
-            self.counts.sent.fetch_add(1, Ordering::Relaxed);
+        match &tagged.message.packet {
+            Packet::Rtp(packet) => {
+                self.counts.sent.fetch_add(1, Ordering::Relaxed);
+                let (carried, number) = (&mut *self.carried.lock(), packet.header.sequence_number);
+                let next = |last: u64| last + u64::from(number.wrapping_sub(last as u16));
+                carried.last = Some(carried.last.map_or(number.into(), next));
+            }
+            Packet::Rtcp(_) => self.carried.lock().reports += 1,
+            _ => {}
         }
         self.to_send.push_back(tagged);
         Ok(())

@@ -69,7 +69,7 @@ impl RoomCall {
                 if self.back.as_ref().is_some_and(|back| back.how == How::Anew) {
                     self.signalling = std::mem::take(&mut self.signalling).anew();
                     // Media of the old connection are none of the new one.
-                    self.voices.set(Vec::new());
+                    self.hear(Vec::new());
                     (self.publisher, self.subscriber) = (None, None);
                 }
                 self.signalling.begin(now());

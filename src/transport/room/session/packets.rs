@@ -1,8 +1,12 @@
 //! Packets of the room: which ones are the agent's, and those that come before the call is up.
 
+use std::sync::atomic::Ordering;
+
+use ringer_media::time::Time;
+
 use super::{PACKETS, RoomCall, now};
 use crate::room::signal::Flow;
-use crate::webrtc::Arrived;
+use crate::webrtc::{Arrived, Track, Voices};
 
 impl RoomCall {
     /// Keeps a packet until the call is up: by then it is known which ones are the agent's.
@@ -27,30 +31,31 @@ impl RoomCall {
         }
     }
 
-    /// Hands a packet of the server to the pump: those of the agent's tracks, and reports. Returns true if the packet,
-    /// or others that waited for it, were handed on.
+    /// Hands a packet of the server to the pump: those of the agent's tracks, and reports. Returns true if it was
+    /// handed on.
     pub(super) fn relay(&mut self, packet: Arrived, is_publisher: bool) -> bool {
         let source = |at: usize| packet.bytes.get(at..at + 4).and_then(|four| four.first_chunk::<4>());
-        let is_agents = |at: usize| source(at).is_some_and(|four| self.voices.has(u32::from_be_bytes(*four)));
-        let relayed = match packet.is_report {
-            true => {
-                let (is_agents, mut report) = (is_agents(4), packet);
-                let is_on_own = is_publisher && self.flow == Flow::Split;
-                let is_wanted = is_agents || is_on_own || self.flow == Flow::Joint;
-                if is_wanted && self.voices.take_report(&mut report) { vec![report] } else { Vec::new() }
-            }
-            false if is_agents(8) => {
-                self.heard_at = Some(packet.at);
-                self.voices.take(packet)
-            }
-            false => Vec::new(),
+        let is_agents = |at: usize| source(at).is_some_and(|four| self.tracks.has(u32::from_be_bytes(*four)));
+        let is_wanted = match packet.is_report {
+            true => is_agents(4) || is_publisher || self.flow == Flow::Joint,
+            false => is_agents(8),
         };
-        let mut is_handed_on = false;
-        for packet in relayed {
-            let is_taken = self.packets.try_send(packet).is_ok();
-            self.lost_packets += u64::from(!is_taken);
-            is_handed_on |= is_taken;
+        if !is_wanted {
+            return false;
         }
-        is_handed_on
+        let is_taken = self.packets.try_send(packet).is_ok();
+        self.lost_packets += u64::from(!is_taken);
+        is_taken
+    }
+
+    /// Takes the tracks that are heard from now on.
+    pub(super) fn hear(&mut self, tracks: Vec<Track>) {
+        self.tracks.set(tracks);
+        self.hearing.set(Box::new(Voices::new(&self.tracks, self.heard_at.clone())));
+    }
+
+    /// Returns the arrival of the agent's newest packet.
+    pub(super) fn heard_at(&self) -> Option<Time> {
+        Some(Time(self.heard_at.load(Ordering::Relaxed))).filter(|at| at.0 > 0)
     }
 }

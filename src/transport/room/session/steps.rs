@@ -1,5 +1,7 @@
 //! Steps of the connections that the signalling asks for.
 
+use std::time::Duration;
+
 use super::back::How;
 use super::{Carried, RoomCall, RoomNews, now};
 use crate::news::NewsSender;
@@ -7,8 +9,7 @@ use crate::room::fault::Reason;
 use crate::room::messages::{DisconnectReason, IceServerInfo, LeaveAction, Request, SessionDescription, SignalTarget};
 use crate::room::side::{Side, helpers};
 use crate::room::signal::{Flow, RoomEvent, SignalEnd, SignalOutput, encode, microphone};
-use crate::room::voices::Track;
-use crate::webrtc::{Candidate, Delivery, MediaPeer, Part, PeerFault, PeerSettings, RemoteTrack};
+use crate::webrtc::{Candidate, Delivery, MediaPeer, Part, PeerFault, PeerSettings, RemoteTrack, Track};
 use crate::websocket::protocol::Message;
 
 /// Names of the data channels that a server knows.
@@ -62,7 +63,7 @@ impl RoomCall {
                     self.is_up && matches!(event, RoomEvent::AgentRejoined(..) | RoomEvent::AgentChanged(..));
                 let event = match event {
                     // Where no leave was told, the agent was gone from its last packet on.
-                    RoomEvent::AgentRejoined(who, left) => RoomEvent::AgentRejoined(who, left.or(self.heard_at)),
+                    RoomEvent::AgentRejoined(who, left) => RoomEvent::AgentRejoined(who, left.or(self.heard_at())),
                     event => event,
                 };
                 news.send_event(RoomNews::Event(now(), event));
@@ -119,7 +120,7 @@ impl RoomCall {
             old.peer.close().await;
         }
         (self.media, self.last_answer) = (None, None);
-        self.voices.set(Vec::new());
+        self.hear(Vec::new());
         (self.awaits_answer, self.more_tracks) = (true, 0);
         self.early.clear();
         self.joins_anew();
@@ -234,15 +235,17 @@ impl RoomCall {
                 payload_type: track.payload_type,
             })
             .collect();
-        let has_changed = heard.iter().ne(self.voices.tracks());
-        self.voices.set(heard);
+        let has_changed = heard.iter().ne(self.tracks.all());
+        if has_changed {
+            self.hear(heard);
+        }
         let sent = self.publisher.as_ref().and_then(|side| side.peer.media());
-        if let (Some(receive_payload_type), Some(sent)) = (self.voices.payload_type(), sent) {
+        if let (Some(receive_payload_type), Some(sent)) = (self.tracks.payload_type(), sent) {
             let both = ringer_media::leg::MediaParams { may_send: true, may_receive: true, ..sent };
             self.media = Some(ringer_media::leg::MediaParams { receive_payload_type, ..both });
         }
         let has_changed = has_changed || self.media != before;
-        let is_heard = !self.voices.tracks().is_empty();
+        let is_heard = !self.tracks.all().is_empty();
         self.awaits_voice &= !is_heard;
         if let Some(media) = self.media.filter(|_| self.is_up && has_changed && is_heard) {
             news.send(RoomNews::Media(media));
@@ -250,10 +253,32 @@ impl RoomCall {
         self.tell_hold(news);
     }
 
+    /// Returns the reason for which the call is not up yet.
+    pub(super) async fn why_not_ready(&mut self, within: Duration) -> Reason {
+        if self.signalling.agent().is_none() && self.signalling.has_others() {
+            return Reason::NoAgent(within, "others are in the room, and no agent joined it");
+        }
+        if self.signalling.agent().is_none() {
+            return Reason::NoAgent(within, "no agent joined the room");
+        }
+        if !self.signalling.has_agent() {
+            return Reason::NoAgent(within, "the agent left the room before its audio came");
+        }
+        if self.signalling.heard_tracks().is_empty() {
+            return Reason::NoAgent(within, "the agent is in the room and published no audio");
+        }
+        for side in [&self.publisher, &self.subscriber].into_iter().flatten() {
+            if let Err(fault) = side.peer.wait_connected(Duration::ZERO).await {
+                return Reason::Peer(fault.within(within));
+            }
+        }
+        Reason::Protocol(format!("did not deliver the agent's audio within {} s", within.as_secs_f64()))
+    }
+
     /// Tells if the agent sends audio, where that has changed.
     pub(super) fn tell_hold(&mut self, news: &NewsSender<RoomNews>) {
         let is_mute = self.signalling.heard_tracks().iter().all(|track| track.is_muted);
-        let is_held = is_mute || self.voices.tracks().is_empty();
+        let is_held = is_mute || self.tracks.all().is_empty();
         // An agent that has left, or is coming back, is not mute.
         let is_there = !self.signalling.is_agent_away() && !self.awaits_voice;
         if self.is_up && self.is_held != is_held && is_there {

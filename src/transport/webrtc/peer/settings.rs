@@ -1,5 +1,6 @@
 //! Settings of the library's connections.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rtc::ice::mdns::MulticastDnsMode;
@@ -9,6 +10,7 @@ use rtc::peer_connection::configuration::{RTCConfiguration, RTCIceTransportPolic
 use rtc::rtp_transceiver::rtp_sender::RTCRtpCodec;
 use webrtc::peer_connection::{RTCConfigurationBuilder, RTCIceServer, SettingEngineBuilder};
 
+use super::super::keys::{Provider, profiles};
 use super::super::{CONSENT, IceServer, MAX_MESSAGE, PeerSettings};
 use super::{CHECKS, QUIET};
 
@@ -43,9 +45,11 @@ const DIRECT_FIRST: Duration = Duration::from_millis(100);
 
 /// Returns the library's terms of a connection. A path is chosen as soon as it works: the library would wait 1 s for
 /// one that a check has taught, 500 ms for one behind address translation, 2 s for a relayed one.
-pub(super) fn setting_engine(settings: &PeerSettings) -> SettingEngine {
+pub(super) fn setting_engine(settings: &PeerSettings, provider: Arc<Provider>) -> SettingEngine {
     let relayed = if settings.relay_only { Duration::ZERO } else { DIRECT_FIRST };
     SettingEngineBuilder::new()
+        .with_crypto_provider(provider)
+        .with_srtp_protection_profiles(profiles())
         // Names of multicast DNS would take another socket each, and nothing is looked up for the other side.
         .with_multicast_dns_mode(MulticastDnsMode::Disabled)
         .with_include_loopback_candidate(true)

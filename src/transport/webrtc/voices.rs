@@ -1,16 +1,16 @@
 //! The agent's tracks as one stream: their packets get one source, numbers and times that go on whatever track they are
 //! of, so that a change of tracks is none for whoever hears them. Of several tracks the ones that speak are mixed;
-//! until one has spoken, all are.
+//! until one has spoken, all are. It is done in the media thread, so nothing allocates once [`Voices`] are made.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ringer_media::codec::{Codec, Decoder, Encoder};
 use ringer_media::frame::{FRAME, Frame, SILENCE, Sample};
 use ringer_media::time::Time;
 use ringer_media::vad::VoiceActivity;
-
-use crate::webrtc::Arrived;
 
 /// Samples of RTP time in a millisecond (RFC 7587 4.1).
 const CLOCK_PER_MS: u64 = 48;
@@ -37,9 +37,12 @@ const SENDER_REPORT: u8 = 200;
 /// Bytes of the longest packet that is made.
 const PACKET: usize = 1275;
 
+/// Bytes of the longest header of a packet that is made: the packet that it comes from is no longer.
+const HEAD: usize = 2048;
+
 /// A track of the agent, as the newest description has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Track {
+pub(crate) struct Track {
     pub sid: String,
     /// Sources that were announced for it; none where any may be its.
     pub sources: Vec<u32>,
@@ -65,8 +68,8 @@ impl Voice {
             decoder,
             activity,
             position: 0,
-            waiting: VecDeque::new(),
-            rest: Vec::new(),
+            waiting: VecDeque::with_capacity(MAX_WAITING + LONGEST / FRAME + 1),
+            rest: Vec::with_capacity(LONGEST + FRAME),
             has_spoken: false,
             last: None,
         }
@@ -84,8 +87,8 @@ impl Voice {
             self.has_spoken |= self.activity.speaking();
             self.waiting.push_back(*frame);
         }
-        let count = frames.len();
-        self.rest = rest.to_vec();
+        let (count, rest) = (frames.len(), rest.len());
+        self.rest.drain(..self.rest.len() - rest);
         while self.waiting.len() > MAX_WAITING {
             self.waiting.pop_front();
         }
@@ -114,8 +117,8 @@ impl Numbering {
     }
 
     /// Gives a packet the source, number and time of the stream. `earlier`: frames in it or before it that have waited.
-    fn apply(&mut self, packet: &mut Arrived, earlier: usize) {
-        let Some(header) = packet.bytes.first_chunk_mut::<HEADER>() else { return };
+    fn apply(&mut self, at: Time, packet: &mut [u8], earlier: usize) {
+        let Some(header) = packet.first_chunk_mut::<HEADER>() else { return };
         let source = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
         let sequence = u16::from_be_bytes([header[2], header[3]]);
         let time = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
@@ -123,9 +126,9 @@ impl Numbering {
             Some(followed) if followed.0 == source => followed,
             _ => *self.followed.insert(match self.last {
                 None => (source, 0, 0),
-                Some((last, last_time, at)) => {
+                Some((last, last_time, last_at)) => {
                     // It goes on after as much time as has passed, in whole frames.
-                    let passed = packet.at.since(at).as_millis() as u64 / 20 * 20;
+                    let passed = at.since(last_at).as_millis() as u64 / 20 * 20;
                     let next_time =
                         last_time.wrapping_add((passed.max(20 * (earlier as u64 + 1)) * CLOCK_PER_MS) as u32);
                     (source, last.wrapping_add(1).wrapping_sub(sequence), next_time.wrapping_sub(time))
@@ -137,7 +140,7 @@ impl Numbering {
         header[4..8].copy_from_slice(&time.to_be_bytes());
         header[8..12].copy_from_slice(&self.source.get_or_insert(source).to_be_bytes());
         if self.last.is_none_or(|(last, ..)| sequence.wrapping_sub(last) < 0x8000) {
-            self.last = Some((sequence, time, packet.at));
+            self.last = Some((sequence, time, at));
         }
     }
 }
@@ -150,124 +153,160 @@ fn shift_back(bytes: &mut [u8], frames: usize) {
     }
 }
 
-/// The tracks of the agent.
+/// The tracks that are heard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tracks {
+    all: Vec<Track>,
+    /// Payload type of the stream: that of the first track.
+    payload_type: Option<u8>,
+}
+
+impl Tracks {
+    /// Takes the tracks that are heard from now on.
+    pub(crate) fn set(&mut self, tracks: Vec<Track>) {
+        if let Some(first) = tracks.first() {
+            self.payload_type.get_or_insert(first.payload_type);
+        }
+        self.all = tracks;
+    }
+
+    /// Returns the payload type of the stream.
+    pub(crate) fn payload_type(&self) -> Option<u8> {
+        self.payload_type
+    }
+
+    /// Returns the tracks that are heard.
+    pub(crate) fn all(&self) -> &[Track] {
+        &self.all
+    }
+
+    /// True if packets of this source are of a track that is heard. Where none is announced there is one track alone.
+    pub(crate) fn has(&self, source: u32) -> bool {
+        self.of(source).is_some()
+    }
+
+    fn of(&self, source: u32) -> Option<usize> {
+        let announced = self.all.iter().position(|track| track.sources.contains(&source));
+        announced.or_else(|| self.all.iter().position(|track| track.sources.is_empty()))
+    }
+}
+
+/// The tracks of the agent as one stream.
 #[derive(Default)]
-pub(super) struct Voices {
-    tracks: Vec<Track>,
+pub(crate) struct Voices {
+    tracks: Tracks,
     /// State of each track, in the same order; empty while there is one alone.
     voices: Vec<Voice>,
     numbering: Numbering,
     /// Position of the track whose packets the stream follows.
     leader: usize,
-    /// Payload type of the stream: that of the first track.
-    payload_type: Option<u8>,
     encoder: Option<Box<Encoder>>,
+    /// Arrival of the newest packet of a track, in nanoseconds; 0 before it.
+    heard_at: Arc<AtomicU64>,
 }
 
 impl Voices {
-    /// Takes the tracks that are heard from now on.
-    pub(super) fn set(&mut self, tracks: Vec<Track>) {
-        self.leader = 0;
-        let known = self.tracks.drain(..).map(|track| track.sid).zip(self.voices.drain(..));
-        let mut known: HashMap<String, Voice> = known.collect();
-        if tracks.len() > 1 {
-            self.voices = tracks.iter().map(|track| known.remove(&track.sid).unwrap_or_else(Voice::new)).collect();
+    /// Returns the stream of these tracks, which writes the arrival of their packets to `heard_at`, in nanoseconds.
+    pub(crate) fn new(tracks: &Tracks, heard_at: Arc<AtomicU64>) -> Voices {
+        let count = tracks.all.len();
+        let several = if count > 1 { count } else { 0 };
+        Voices {
+            tracks: tracks.clone(),
+            voices: (0..several).map(|_| Voice::new()).collect(),
+            encoder: (several > 0).then(|| Box::new(Encoder::new(Codec::Opus))),
+            heard_at,
+            ..Voices::default()
         }
-        if let Some(first) = tracks.first() {
-            self.payload_type.get_or_insert(first.payload_type);
+    }
+
+    /// Continues the stream of `before`, with the state of tracks that were heard there.
+    pub(crate) fn go_on_from(&mut self, before: &mut Voices) {
+        self.numbering = std::mem::take(&mut before.numbering);
+        self.tracks.payload_type = before.tracks.payload_type.or(self.tracks.payload_type);
+        if before.encoder.is_some() {
+            std::mem::swap(&mut self.encoder, &mut before.encoder);
         }
-        self.tracks = tracks;
+        for (track, voice) in self.tracks.all.iter().zip(&mut self.voices) {
+            let known = before.tracks.all.iter().zip(&mut before.voices).find(|(known, _)| known.sid == track.sid);
+            if let Some((_, known)) = known {
+                std::mem::swap(voice, known);
+            }
+        }
     }
 
-    /// Returns the payload type of the stream.
-    pub(super) fn payload_type(&self) -> Option<u8> {
-        self.payload_type
+    /// True if packets of this source are of a track that is heard.
+    pub(crate) fn has(&self, source: u32) -> bool {
+        self.tracks.has(source)
     }
 
-    /// Returns the tracks that are heard.
-    pub(super) fn tracks(&self) -> &[Track] {
-        &self.tracks
-    }
-
-    /// True if packets of this source are of a track that is heard. Where none is announced there is one track alone.
-    pub(super) fn has(&self, source: u32) -> bool {
-        self.track_of(source).is_some()
-    }
-
-    fn track_of(&self, source: u32) -> Option<usize> {
-        let announced = self.tracks.iter().position(|track| track.sources.contains(&source));
-        announced.or_else(|| self.tracks.iter().position(|track| track.sources.is_empty()))
-    }
-
-    /// Returns the packets of the stream that a packet of one of the tracks is or completes; none if it waits for
-    /// others.
-    pub(super) fn take(&mut self, mut packet: Arrived) -> Vec<Arrived> {
-        let source = packet.bytes.get(8..12).and_then(|four| four.first_chunk::<4>());
-        let Some(at) = source.and_then(|four| self.track_of(u32::from_be_bytes(*four))) else { return Vec::new() };
-        if let (Some(kind), Some(first)) = (self.payload_type, packet.bytes.get_mut(1))
-            && *first & 0x7f == self.tracks[at].payload_type
+    /// Hands on the packets of the stream that a packet of one of the tracks, which came at `at`, is or completes; none
+    /// if it waits for others.
+    pub(crate) fn take(&mut self, at: Time, packet: &mut [u8], hand: &mut dyn FnMut(&[u8])) {
+        let source = packet.get(8..12).and_then(|four| four.first_chunk::<4>());
+        let Some(track) = source.and_then(|four| self.tracks.of(u32::from_be_bytes(*four))) else { return };
+        self.heard_at.fetch_max(at.0, Ordering::Relaxed);
+        if let (Some(kind), Some(first)) = (self.tracks.payload_type, packet.get_mut(1))
+            && *first & 0x7f == self.tracks.all[track].payload_type
         {
             *first = *first & 0x80 | kind;
         }
         if self.voices.len() < 2 {
-            self.numbering.apply(&mut packet, 0);
-            return vec![packet];
+            self.numbering.apply(at, packet, 0);
+            return hand(packet);
         }
-        let Some(payload_at) = payload_at(&packet.bytes) else { return Vec::new() };
-        let own = self.voices[at].hear(packet.at, &packet.bytes[payload_at.clone()]);
-        if self.lead(packet.at) != at {
-            return Vec::new();
+        let Some(payload) = payload_at(packet).filter(|payload| payload.start <= HEAD) else { return };
+        let own = self.voices[track].hear(at, &packet[payload.clone()]);
+        if self.lead(at) == track {
+            self.mix_all(at, track, (&packet[..payload.start], own), hand);
         }
-        let head = packet.bytes[..payload_at.start].to_vec();
-        let frames: Vec<Frame> = self.voices[at].waiting.drain(..).collect();
-        // Frames that waited are earlier than those of this packet.
-        let mut earlier = frames.len().saturating_sub(own);
-        let mut made = Vec::new();
-        for part in frames.chunks(MAX_FRAMES) {
-            let mut pcm: Vec<i16> = Vec::new();
-            for frame in part {
-                let mut frame = *frame;
-                self.mix(at, &mut frame);
-                pcm.extend(frame);
-            }
-            let mut next = Arrived { bytes: self.encode(&head, &pcm), ..packet };
-            if !made.is_empty() {
-                self.numbering.insert_one();
-            }
-            self.numbering.apply(&mut next, earlier);
-            shift_back(&mut next.bytes, earlier);
-            earlier = earlier.saturating_sub(part.len());
-            made.push(next);
-        }
-        made
     }
 
-    /// Returns a packet with this header and audio.
-    fn encode(&mut self, head: &[u8], pcm: &[i16]) -> Vec<u8> {
-        let mut bytes = head.to_vec();
+    /// Hands on the frames of the followed track that wait, mixed with those of the others, in packets with this
+    /// header. `own`: frames of the packet that has just come.
+    fn mix_all(&mut self, at: Time, track: usize, (head, own): (&[u8], usize), hand: &mut dyn FnMut(&[u8])) {
+        let mut frames = [SILENCE; MAX_WAITING];
+        let waiting = &mut self.voices[track].waiting;
+        let count = waiting.len().min(MAX_WAITING);
+        frames.iter_mut().zip(waiting.drain(..count)).for_each(|(frame, waited)| *frame = waited);
+        // Frames that waited are earlier than those of this packet.
+        let mut earlier = count.saturating_sub(own);
+        for (number, part) in frames[..count].chunks_mut(MAX_FRAMES).enumerate() {
+            part.iter_mut().for_each(|frame| self.mix(track, frame));
+            let mut bytes = [0; HEAD + PACKET];
+            let len = self.encode(head, part.as_flattened(), &mut bytes);
+            let packet = &mut bytes[..len];
+            if number > 0 {
+                self.numbering.insert_one();
+            }
+            self.numbering.apply(at, packet, earlier);
+            shift_back(packet, earlier);
+            earlier = earlier.saturating_sub(part.len());
+            hand(packet);
+        }
+    }
+
+    /// Writes a packet with this header and audio. Returns its length.
+    fn encode(&mut self, head: &[u8], pcm: &[i16], bytes: &mut [u8; HEAD + PACKET]) -> usize {
+        bytes[..head.len()].copy_from_slice(head);
         // Padding is not written anew (RFC 3550 5.1).
         bytes[0] &= !0x20;
-        bytes.resize(head.len() + PACKET, 0);
-        let encoder = self.encoder.get_or_insert_with(|| Box::new(Encoder::new(Codec::Opus)));
-        let count = encoder.encode(pcm, &mut bytes[head.len()..]);
-        bytes.truncate(head.len() + count);
-        bytes
+        let Some(encoder) = &mut self.encoder else { return head.len() };
+        head.len() + encoder.encode(pcm, &mut bytes[head.len()..][..PACKET])
     }
 
     /// Makes a report about the followed track one about the stream (RFC 3550 6.4.1). Returns false for one about
     /// another track.
-    pub(super) fn take_report(&self, report: &mut Arrived) -> bool {
-        let source =
-            report.bytes.get(4..8).and_then(|four| four.first_chunk::<4>()).map(|four| u32::from_be_bytes(*four));
+    pub(crate) fn take_report(&self, report: &mut [u8]) -> bool {
+        let source = report.get(4..8).and_then(|four| four.first_chunk::<4>()).map(|four| u32::from_be_bytes(*four));
         let (Some(own), Some((followed, _, later))) = (self.numbering.source, self.numbering.followed) else {
             return true;
         };
         if source != Some(followed) {
             return source.is_none_or(|source| !self.has(source));
         }
-        report.bytes[4..8].copy_from_slice(&own.to_be_bytes());
-        if report.bytes.get(1) == Some(&SENDER_REPORT)
-            && let Some(time) = report.bytes.get_mut(16..20).and_then(|four| four.first_chunk_mut::<4>())
+        report[4..8].copy_from_slice(&own.to_be_bytes());
+        if report.get(1) == Some(&SENDER_REPORT)
+            && let Some(time) = report.get_mut(16..20).and_then(|four| four.first_chunk_mut::<4>())
         {
             *time = u32::from_be_bytes(*time).wrapping_add(later).to_be_bytes();
         }

@@ -1,6 +1,7 @@
 //! Streams of one track and of several.
 
 use super::*;
+use crate::webrtc::Arrived;
 
 /// A sender of one track: a tone at a level that is no speech, or speech-like sound.
 struct Sender {
@@ -86,9 +87,25 @@ fn track(sid: &str, source: u32) -> Track {
 }
 
 fn voices(tracks: &[Track]) -> Voices {
-    let mut voices = Voices::default();
-    voices.set(tracks.to_vec());
-    voices
+    let mut all = Tracks::default();
+    all.set(tracks.to_vec());
+    Voices::new(&all, Arc::default())
+}
+
+/// Sets the tracks that are heard from now on.
+fn set(stream: &mut Voices, tracks: &[Track]) {
+    let mut before = std::mem::replace(stream, voices(tracks));
+    stream.go_on_from(&mut before);
+}
+
+/// Returns the packets that are handed on for this one.
+fn take(stream: &mut Voices, mut packet: Arrived) -> Vec<Arrived> {
+    let mut handed = Vec::new();
+    let at = packet.at;
+    stream.take(at, &mut packet.bytes, &mut |bytes| {
+        handed.push(Arrived { at, is_report: false, bytes: bytes.to_vec() });
+    });
+    handed
 }
 
 #[test]
@@ -97,11 +114,11 @@ fn one_track_passes_as_it_is() {
     let mut sender = Sender::new(1);
     for at in 0..10 {
         let packet = sender.packet(20 * at, &tone(440.0, 20 * at));
-        assert_eq!(stream.take(packet.clone()), [packet]);
+        assert_eq!(take(&mut stream, packet.clone()), [packet]);
     }
-    assert_eq!(stream.take(Sender::new(2).packet(300, &SILENCE)), [], "nobody asked for it");
+    assert_eq!(take(&mut stream, Sender::new(2).packet(300, &SILENCE)), [], "nobody asked for it");
     let cut = Arrived { at: Time(0), is_report: false, bytes: vec![0x80; 11] };
-    assert_eq!(stream.take(cut), []);
+    assert_eq!(take(&mut stream, cut), []);
 }
 
 #[test]
@@ -109,14 +126,14 @@ fn another_track_goes_on_where_the_first_one_ended() {
     let mut stream = voices(&[track("a", 1)]);
     let (mut first, mut second, mut heard) = (Sender::new(1), Sender::new(2), Receiver::new());
     for at in 0..20 {
-        heard.take(stream.take(first.packet(20 * at, &SILENCE)));
+        heard.take(take(&mut stream, first.packet(20 * at, &SILENCE)));
     }
-    stream.set(vec![Track { payload_type: 96, ..track("b", 2) }]);
+    set(&mut stream, &[Track { payload_type: 96, ..track("b", 2) }]);
     // A gap of 100 ms beside the 20 ms that a packet lasts.
     for at in 25..45 {
         let mut packet = second.packet(20 * at, &SILENCE);
         packet.bytes[1] = 0x80 | 96;
-        let mut taken = stream.take(packet);
+        let mut taken = take(&mut stream, packet);
         taken[0].bytes[1] &= 0x7f;
         heard.take(taken);
     }
@@ -128,7 +145,7 @@ fn another_track_goes_on_where_the_first_one_ended() {
     let later = times[20].wrapping_sub(2_000_000);
     let mut report = Arrived { at: Time(0), is_report: true, bytes: vec![0x80, 200, 0, 6, 0, 0, 0, 2] };
     report.bytes.resize(28, 0);
-    assert!(stream.take_report(&mut report));
+    assert!(stream.take_report(&mut report.bytes));
     assert_eq!(report.bytes[4..8], [0, 0, 0, 1]);
     assert_eq!(report.bytes[16..20], later.to_be_bytes(), "its time is that of the stream");
 }
@@ -138,8 +155,8 @@ fn all_tracks_are_mixed_until_one_has_spoken() {
     let mut stream = voices(&[track("a", 1), track("b", 2)]);
     let (mut first, mut second, mut heard) = (Sender::new(1), Sender::new(2), Receiver::new());
     for at in (0..2000).step_by(20) {
-        heard.take(stream.take(first.packet(at, &tone(440.0, at))));
-        heard.take(stream.take(second.packet(at + 7, &tone(1000.0, at))));
+        heard.take(take(&mut stream, first.packet(at, &tone(440.0, at))));
+        heard.take(take(&mut stream, second.packet(at + 7, &tone(1000.0, at))));
     }
     assert_eq!(heard.heads.len(), 100, "one packet in 20 ms");
     for hz in [440.0, 1000.0] {
@@ -150,8 +167,8 @@ fn all_tracks_are_mixed_until_one_has_spoken() {
     stream.voices[1].has_spoken = true;
     let mut heard = Receiver::new();
     for at in (2000..4000).step_by(20) {
-        heard.take(stream.take(first.packet(at, &tone(440.0, at))));
-        heard.take(stream.take(second.packet(at + 7, &tone(1000.0, at))));
+        heard.take(take(&mut stream, first.packet(at, &tone(440.0, at))));
+        heard.take(take(&mut stream, second.packet(at + 7, &tone(1000.0, at))));
     }
     let levels = [440.0, 1000.0].map(|hz| heard.level(500, hz));
     assert!(levels[0] < 0.05 && (0.8..1.2).contains(&levels[1]), "{levels:?}");
@@ -162,12 +179,12 @@ fn a_track_that_ends_hands_over_without_a_lost_frame() {
     let mut stream = voices(&[track("a", 1), track("b", 2)]);
     let (mut first, mut second, mut heard) = (Sender::new(1), Sender::new(2), Receiver::new());
     for at in (0..1000).step_by(20) {
-        heard.take(stream.take(first.packet(at, &SILENCE)));
-        heard.take(stream.take(second.packet(at + 1, &tone(1000.0, at))));
+        heard.take(take(&mut stream, first.packet(at, &SILENCE)));
+        heard.take(take(&mut stream, second.packet(at + 1, &tone(1000.0, at))));
     }
     let before = heard.pcm.len();
     for at in (1000..2000).step_by(20) {
-        heard.take(stream.take(second.packet(at + 1, &tone(1000.0, at))));
+        heard.take(take(&mut stream, second.packet(at + 1, &tone(1000.0, at))));
     }
     let new_ms = (heard.pcm.len() - before) / 16;
     assert!((980..=1020).contains(&new_ms), "{new_ms} ms of 1000");
@@ -177,8 +194,8 @@ fn a_track_that_ends_hands_over_without_a_lost_frame() {
     let frames = steps.iter().sum::<u32>() + 1;
     assert!((100..=101).contains(&frames), "as much time as passed, and a frame that waited: {steps:?}");
     // The description follows.
-    stream.set(vec![track("b", 2)]);
-    heard.take(stream.take(second.packet(2001, &SILENCE)));
+    set(&mut stream, &[track("b", 2)]);
+    heard.take(take(&mut stream, second.packet(2001, &SILENCE)));
     assert!(heard.heads.iter().all(|(.., source)| *source == 1));
     let ordered = heard.heads.windows(2).all(|two| two[1].0 == two[0].0.wrapping_add(1));
     assert!(ordered, "{:?}", heard.heads);
