@@ -227,9 +227,13 @@ impl Pump {
     }
 
     fn order(&mut self, order: DirectOrder) -> bool {
-        let Some(way) = &mut self.way else { return false };
-        while way.retired.pop().is_ok() {}
-        way.orders.push(order).is_ok()
+        self.free_retired();
+        self.way.as_mut().is_some_and(|way| way.orders.push(order).is_ok())
+    }
+
+    /// Frees everything that the media thread has no use for any more, such as sockets.
+    fn free_retired(&mut self) {
+        while self.way.as_mut().is_some_and(|way| way.retired.pop().is_ok()) {}
     }
 
     /// Passes the tracks on that were set last.
@@ -254,6 +258,7 @@ impl Pump {
     /// waits that is earlier than those which the media thread would read.
     async fn look(&mut self, lines: Lines<'_>, flow: &mut Flow, is_drained: bool) -> Looked {
         let mut looked = Looked::Done;
+        self.free_retired();
         for (role, peer) in lines.all() {
             let (at, route) = (role as usize, peer.route().await);
             if let Some(taken) = &self.taken[at] {
