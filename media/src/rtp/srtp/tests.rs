@@ -196,7 +196,7 @@ fn numbers_wrap_with_loss_and_reordering_around_it() {
             });
         }
         assert_eq!(arrived + lost + late.len(), 200_000, "{suite:?}");
-        assert_eq!(opener.sources[0].rtp.index_of(33_000).map(|index| index >> 16), Some(3), "{suite:?}");
+        assert_eq!(opener.sources.all[0].rtp.index_of(33_000).map(|index| index >> 16), Some(3), "{suite:?}");
     }
 }
 
