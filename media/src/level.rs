@@ -3,6 +3,8 @@
 //! dBov is relative to a full-scale square wave (ITU-T G.100.1): a full-scale sine is -3 dBov. dBFS, used for peaks
 //! alone, is relative to the largest sample.
 
+use crate::dot::squares;
+
 /// Active level to which speech is brought.
 pub const SPEECH_LEVEL_DBOV: f64 = -26.0;
 
@@ -36,8 +38,7 @@ pub(crate) fn mean_square_dbov(mean_square: f64) -> f64 {
 
 /// Returns the sum of squares, full scale being 1.
 fn energy(pcm: &[i16]) -> f64 {
-    let sum: i64 = pcm.iter().map(|&sample| i64::from(i32::from(sample).pow(2))).sum();
-    sum as f64 / 32_768f64.powi(2)
+    squares(pcm) as f64 / 32_768f64.powi(2)
 }
 
 /// Thresholds of P.56: powers of two from 2^-15 to 2^-1 of full scale.

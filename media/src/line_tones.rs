@@ -7,6 +7,7 @@
 
 use std::f64::consts::TAU;
 
+use crate::dot::squares;
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use crate::vad::tone::is_tone;
 
@@ -301,7 +302,7 @@ fn alike(one: Sample, other: Sample) -> bool {
 }
 
 fn mean_power(pcm: &Frame) -> f64 {
-    pcm.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / FRAME as f64
+    squares(pcm) as f64 / FRAME as f64
 }
 
 /// Returns the mean frequency of a frame that is a tone, and whether it is one sinusoid alone.

@@ -38,6 +38,7 @@ pub(crate) mod tone;
 mod tone_run;
 mod without_tones;
 
+use crate::dot::squares;
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use blocks::{Block, Blocks, HISTORY};
 use detector::Detector;
@@ -581,8 +582,7 @@ impl Default for VoiceActivity {
 
 /// Returns the mean power of a block, 1 being full scale.
 fn power(pcm: &[i16]) -> f32 {
-    let sum: i64 = pcm.iter().map(|&x| i64::from(i32::from(x) * i32::from(x))).sum();
-    sum as f32 / (pcm.len() as f32 * 32_768.0 * 32_768.0)
+    squares(pcm) as f32 / (pcm.len() as f32 * 32_768.0 * 32_768.0)
 }
 
 fn dbov(power: f32) -> f32 {

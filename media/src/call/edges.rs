@@ -6,6 +6,7 @@
 
 use super::pauses::Pauses;
 use crate::clip::{OVER_FLOOR_DB, SILENCE_DBOV};
+use crate::dot::squares;
 use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, SILENCE, Sample};
 use crate::impair::{AudioQuality, Impair};
 use crate::level::mean_square_dbov;
@@ -162,7 +163,7 @@ impl Edges {
             }
             let within = ((border - at + step - 1) / step) as usize;
             let (block, rest) = pcm.split_at(within.min(pcm.len()));
-            self.block.energy += block.iter().map(|&x| i64::from(i32::from(x).pow(2))).sum::<i64>();
+            self.block.energy += squares(block);
             self.block.samples += block.len() as i64;
             (at, pcm) = (at + block.len() as Sample * step, rest);
         }

@@ -88,8 +88,10 @@ impl Packetizer {
 
     fn drop_taken(&mut self) {
         let taken = std::mem::take(&mut self.taken);
-        self.pcm.copy_within(taken..self.held, 0);
-        self.held -= taken;
+        if taken > 0 {
+            self.pcm.copy_within(taken..self.held, 0);
+            self.held -= taken;
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! No tone is lower than 320 Hz: a vowel of one strong harmonic passes the test for two sinusoids. That made one or two
 //! false gaps in each of 18 recordings.
 
+use crate::dot::squares;
 use crate::frame::{FRAME, Frame};
 
 /// Distances, in samples at 16 kHz, at which the recurrence is tried: speech may obey it at one by chance, tones do at
@@ -32,7 +33,7 @@ pub(crate) fn is_tone(pcm: &Frame, above_db: f32) -> bool {
 
 /// Returns the mean square of these samples.
 pub(super) fn mean_power(pcm: &[i16]) -> f64 {
-    pcm.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / pcm.len() as f64
+    squares(pcm) as f64 / pcm.len() as f64
 }
 
 /// Returns the factors of the three terms, of unit length, with which a tone cancels at this lag: the eigenvector of
