@@ -15,7 +15,7 @@ FROM debian:bookworm-slim
 # The versions are those of the stable Debian, whose repairs a pinned version would keep out.
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends flite espeak-ng libpocketsphinx3 pocketsphinx-en-us \
+    && apt-get install -y --no-install-recommends flite espeak-ng libpocketsphinx3 pocketsphinx-en-us libopus0 \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/apt /var/log/dpkg.log
 RUN groupadd --system --gid 10001 ringer \
     && useradd --system --uid 10001 --gid 10001 --home-dir /data --no-create-home --shell /usr/sbin/nologin ringer \

@@ -11,8 +11,8 @@ RINGER := $(TARGET)/release/ringer
 # What is built here runs here: the processor's own vector instructions save an eighth of a call.
 NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 
-# The voices and the recognizer are programs and libraries of the system, opened at run time; the build needs a C compiler.
-PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us python3-venv
+# The voices, the recognizer and Opus are programs and libraries of the system, opened at run time; the build needs a C compiler.
+PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us libopus0 python3-venv
 # The tests also call these, as independent other sides.
 PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql pgbouncer jq \
          chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables exim4-daemon-light dovecot-imapd nats-server openssl

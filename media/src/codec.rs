@@ -1,7 +1,7 @@
 //! The codecs of telephony, one state machine a direction. Not here: RTP (packet headers, timestamps and losses are in
 //! `rtp`) and resampling (PCM is taken and given at [`Codec::rate_hz`]).
 //!
-//! Callers own the buffers. A buffer that is too short shortens the work and never panics. Only Opus allocates.
+//! Callers own the buffers. A buffer that is too short shortens the work and never panics. Only the port of Opus to Rust allocates.
 //!
 //! A frame of 20 ms through PCMU:
 //!
@@ -20,9 +20,11 @@
 pub(crate) mod g711;
 mod g722;
 mod l16;
-mod opus;
+pub mod opus;
 
 use std::fmt;
+
+use self::opus::Opus;
 
 /// Returns a sample as a mu-law byte carries it (ITU-T G.711).
 pub(crate) fn through_mu_law(sample: i16) -> i16 {
@@ -163,11 +165,16 @@ enum Encoding {
 }
 
 impl Encoder {
-    /// Returns an encoder in its initial state.
+    /// Returns an encoder in its initial state; Opus is encoded by the port in Rust.
     pub fn new(codec: Codec) -> Encoder {
+        Encoder::with(codec, &Opus::default())
+    }
+
+    /// Returns an encoder in its initial state, with the library for Opus.
+    pub fn with(codec: Codec, opus: &Opus) -> Encoder {
         let state = match codec {
             Codec::G722 => Encoding::G722(Box::default()),
-            Codec::Opus => Encoding::Opus(Box::new(opus::Encoder::new())),
+            Codec::Opus => Encoding::Opus(Box::new(opus::Encoder::new(opus))),
             _ => Encoding::Samples,
         };
         Encoder { codec, state }
@@ -219,11 +226,16 @@ enum Decoding {
 }
 
 impl Decoder {
-    /// Returns a decoder in its initial state.
+    /// Returns a decoder in its initial state; Opus is decoded by the port in Rust.
     pub fn new(codec: Codec) -> Decoder {
+        Decoder::with(codec, &Opus::default())
+    }
+
+    /// Returns a decoder in its initial state, with the library for Opus.
+    pub fn with(codec: Codec, opus: &Opus) -> Decoder {
         let state = match codec {
             Codec::G722 => Decoding::G722(Box::default()),
-            Codec::Opus => Decoding::Opus(Box::new(opus::Decoder::new())),
+            Codec::Opus => Decoding::Opus(Box::new(opus::Decoder::new(opus))),
             _ => Decoding::Samples,
         };
         Decoder { codec, state }

@@ -12,6 +12,7 @@ pub use self::pcm::{FRAME_MAX, PcmLeg, PcmParams};
 pub use self::rtp::{Ignored, KeySource, MAX_PACKET, MediaParams, Received, ReceivedDigit, Refused, RtpLeg, Unheard};
 pub use crate::rtp::playout::HeardKind;
 
+use crate::codec::opus::Opus;
 use crate::frame::{FRAME, Frame, RATE_HZ, SILENCE, Sample};
 use crate::rtp::srtp::SrtpParams;
 use crate::seed::Seed;
@@ -168,10 +169,10 @@ pub enum Leg {
 }
 
 impl Leg {
-    /// Returns a leg whose draws come from `seed`; position 0 is `origin`.
-    pub fn new(params: LegParams, seed: Seed, origin: Time) -> Leg {
+    /// Returns a leg whose draws come from `seed`, with the library for Opus; position 0 is `origin`.
+    pub fn new(params: LegParams, opus: &Opus, seed: Seed, origin: Time) -> Leg {
         match params {
-            LegParams::Rtp(media) => Leg::Rtp(Box::new(RtpLeg::new(media, seed, origin))),
+            LegParams::Rtp(media) => Leg::Rtp(Box::new(RtpLeg::with_opus(media, opus, seed, origin))),
             LegParams::Pcm(pcm) => Leg::Pcm(Box::new(PcmLeg::new(pcm, origin))),
         }
     }

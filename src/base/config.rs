@@ -17,6 +17,7 @@ mod email;
 mod judge;
 mod listen;
 mod mcp;
+mod media;
 mod metrics;
 mod models;
 mod notify;
@@ -44,6 +45,7 @@ pub use email::Email;
 pub use judge::Judge;
 pub use listen::SipListen;
 pub use mcp::Mcp;
+pub use media::{Media, OpusChoice};
 pub use metrics::Metrics;
 pub use models::LanguageModel;
 pub use notify::Notify;
@@ -104,6 +106,8 @@ pub struct Config {
     pub judge: Judge,
     /// Trusted certificates, and agents whose certificates are not verified.
     pub tls: Tls,
+    /// Libraries that the audio of calls goes through.
+    pub media: Media,
     /// Place of the speech models.
     pub speech: SpeechFiles,
     /// Text to speech (synthesizer).
@@ -325,6 +329,7 @@ impl Default for Config {
             audio_models: BTreeMap::new(),
             judge: Judge::default(),
             tls: Tls::default(),
+            media: Media::default(),
             speech: SpeechFiles::default(),
             synthesizer: Synthesizer::default(),
             recognizer: Recognizer::default(),
@@ -414,6 +419,7 @@ impl Config {
         config.read_access(&mut from);
         config.read_models(&mut from);
         config.tls.take(&mut from);
+        config.media.read(&mut from);
         config.speech.take(&mut from);
         config.synthesizer.read(&mut from);
         config.recognizer.read(&mut from);

@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use ringer_media::codec::opus::About;
 use serde::Serialize;
 
 use super::out::Out;
 use super::{Place, count, local};
 use crate::bus;
 use crate::clock;
-use crate::config::{self, Config, most_calls, raise_file_limit};
+use crate::config::{self, Config, Media, OpusChoice, most_calls, raise_file_limit};
 use crate::provider::remote::{Part, Probed, probe};
-use crate::provider::{Failure, models};
+use crate::provider::{Failure, models, opus};
 use crate::service;
 use crate::transport::websocket::platform::adapter::Adapter;
 use crate::transport::websocket::platform::definition::DefinitionSource;
@@ -102,6 +103,7 @@ pub async fn run(args: Args) -> ExitCode {
             program("flite", "English voices"),
             program("espeak-ng", "voices of other languages and accents"),
             recognizer(),
+            opus_library(&config.media),
             model(Path::new(MODEL)),
             files(raise_file_limit()),
             timer(&probe_timer()),
@@ -153,6 +155,24 @@ fn recognizer() -> Check {
         purpose: "hearing words (without it: turn-taking alone)",
         detail: opened.map_or_else(|_| "not found".to_owned(), |_| "libpocketsphinx.so.3".to_owned()),
         package: Some("libpocketsphinx3"),
+    }
+}
+
+fn opus_library(media: &Media) -> Check {
+    let opus = opus::choose(media);
+    let About { name, version, fallback_reason } = opus.about();
+    let why = match (media.opus, fallback_reason) {
+        (OpusChoice::Port, _) => "; media.opus asks for it".to_owned(),
+        (_, Some(why)) => format!("; {why}"),
+        (_, None) => String::new(),
+    };
+    Check {
+        name: opus::PACKAGE,
+        ok: fallback_reason.is_none(),
+        purpose: "coding Opus at higher quality",
+        detail: format!("{name} {version}{why}"),
+        // No package mends a file of one's own.
+        package: media.opus_library.is_none().then_some(opus::PACKAGE),
     }
 }
 

@@ -21,10 +21,11 @@ use super::call::{FAR_AGENT, RoomFlags, address, local_address, room};
 use super::out::{Out, complain};
 use super::signals::Signals;
 use super::tls::TlsFlags;
-use super::{count, fail};
+use super::{count, fail, local};
 use crate::clock::{Clock, monotonic, new_id};
 use crate::config::{Encryption, OfferedIn, SrtpKeys, SymmetricRtp, most_calls, raise_file_limit};
 use crate::engine::{CallControl, CallHandle, CallReport, CallUpdate, Engine, EngineConfig, START_WITHIN};
+use crate::provider::opus;
 use crate::tasks::Tasks;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::Forwarding;
@@ -227,6 +228,7 @@ async fn load(args: &Args) -> Result<Figures, String> {
         session_interval_s: None,
         forwarding: Forwarding::default(),
         start_within: START_WITHIN,
+        opus: opus::choose(&local::own_settings().media),
         names: Resolver::new(&[]),
     };
     let (engine, _incoming) = Engine::start(config, caller::speech(), Clock::Real)

@@ -14,6 +14,7 @@ use crate::config::{
 use crate::engine::{Engine, EngineConfig, START_WITHIN, Speech};
 use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
 use crate::provider::kokoro::{self, Given, KokoroSpeech};
+use crate::provider::opus;
 use crate::provider::piper::PiperSpeech;
 use crate::provider::pocketsphinx::{self, MODEL, Pocketsphinx};
 use crate::provider::recorded::RecordedSpeech;
@@ -240,7 +241,7 @@ pub(crate) fn settings_of(file: Option<&Path>) -> Result<Config, String> {
 /// Returns the default settings with the folders for models and data of the own settings, where these can be read.
 pub(crate) fn own_settings() -> Config {
     let read = Config::load(None, &[]).unwrap_or_default();
-    Config { speech: read.speech, data: read.data, ..Config::default() }
+    Config { speech: read.speech, data: read.data, media: read.media, ..Config::default() }
 }
 
 /// Returns the folders of models of commands that need no settings, whatever folder their programs run in.
@@ -423,6 +424,7 @@ pub(crate) async fn engine_with(
         session_interval_s: None,
         forwarding: Forwarding::default(),
         start_within: START_WITHIN,
+        opus: opus::choose(&own_settings().media),
         names: Resolver::new(&[]),
     };
     Engine::start(config, speech, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))

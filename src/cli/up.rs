@@ -33,6 +33,7 @@ use crate::model::mail::MailHome;
 use crate::provider::canned::Canned;
 use crate::provider::chat::{ChatConfig, ChatModel, ModelTerms, Places};
 use crate::provider::choice::ModelChoice;
+use crate::provider::opus;
 use crate::provider::{LanguageModel, Status};
 use crate::service::{PlacementSettings, Running, Service, Settings};
 use crate::store::artifacts::Artifacts;
@@ -487,6 +488,7 @@ async fn start_engine(
         session_interval_s: Some(config.sip.session_interval_s).filter(|seconds| *seconds > 0),
         forwarding: Forwarding::from(&config.sip),
         start_within: START_WITHIN,
+        opus: opus::choose(&config.media),
         names,
     };
     let started = Engine::start(engine, speech, clock).await;

@@ -48,6 +48,7 @@ use std::time::Duration;
 use ringer_base::config::{Encryption, OfferedIn, SipListen, SrtpKeys, SymmetricRtp};
 pub use ringer_media::call::TimelineEntry;
 use ringer_media::call::{EndReason, Ending};
+use ringer_media::codec::opus::Opus;
 use ringer_provider::{Recognizer, Synthesizer};
 use ringer_transport::peer::{AgentError, PeerInfo};
 use ringer_transport::sip::names::Resolver;
@@ -102,6 +103,8 @@ pub struct EngineConfig {
     pub forwarding: Forwarding,
     /// Time within which agents on platforms begin to speak, once it is their turn: [`START_WITHIN`].
     pub start_within: Duration,
+    /// Library that codes Opus in real calls.
+    pub opus: Opus,
     /// Looks SIP hosts up; the engine narrows it to the families of its SIP socket.
     pub names: Resolver,
 }

@@ -296,9 +296,10 @@ impl Engine {
         Means { services: &self.services, ports, dialer, next }
     }
 
-    /// Sets in a call's spec how its recognizer hears.
+    /// Sets in a call's spec how its recognizer hears, and the library for Opus.
     fn as_it_is_heard(&self, mut spec: CallSpec) -> CallSpec {
         spec.ears.whole = self.services.speech.recognizer.hears_wholes();
+        spec.opus = self.services.config.opus.clone();
         spec
     }
 

@@ -10,6 +10,7 @@ use ringer_base::guard::Guard;
 use ringer_human::Profile;
 use ringer_media::call::CallSpec;
 use ringer_media::codec::Codec;
+use ringer_media::codec::opus::Opus;
 use ringer_media::seed::Seed;
 use ringer_provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer_provider::{Synthesizer, VoiceWanted};
@@ -44,6 +45,7 @@ pub(super) fn config(listen: &str, names: Resolver) -> EngineConfig {
         session_interval_s: None,
         forwarding: Forwarding::default(),
         start_within: START_WITHIN,
+        opus: Opus::default(),
         names,
     }
 }

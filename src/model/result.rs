@@ -188,6 +188,20 @@ pub struct EngineQuality {
     pub untrusted_reason: Option<String>,
     /// Echo of the Digital Human's own speech; null: none was found.
     pub echo: Option<EchoQuality>,
+    /// Library that encoded and decoded Opus; null: the call had another codec.
+    #[serde(default)]
+    pub opus: Option<OpusLibrary>,
+}
+
+/// Library that encoded and decoded Opus.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpusLibrary {
+    /// Name of the library: `libopus`, or `ropus`, the port of it that is a part of the engine.
+    pub name: String,
+    /// Version of the library.
+    pub version: String,
+    /// Reason why libopus was not used although it was wanted; null: the library in use is the wanted one.
+    pub fallback_reason: Option<String>,
 }
 
 /// Packets that the Digital Human's connection lost on purpose.

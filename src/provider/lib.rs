@@ -19,6 +19,7 @@ pub mod loose;
 pub mod mail;
 pub mod messages;
 pub mod models;
+pub mod opus;
 pub mod otlp;
 mod pace;
 pub mod piper;

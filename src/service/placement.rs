@@ -45,6 +45,7 @@ use ringer_human as human;
 use ringer_human::{Facts, FluencyLevel, Profile, Verbosity, phrases};
 use ringer_media::call::{CallSpec, DtmfMethod, Ears, Limits, Opening, TurnRules};
 use ringer_media::codec::Codec;
+use ringer_media::codec::opus::Opus;
 use ringer_media::seed::Seed;
 use ringer_model::Object;
 use ringer_model::agent::{AgentDoc, ConnectionType, Provider};
@@ -412,6 +413,8 @@ impl CallRows {
             phrases: phrases::call_phrases(&self.language()),
             follows_language: self.follows(),
             ears: Ears::default(),
+            // The engine sets its own.
+            opus: Opus::default(),
         })
     }
 

@@ -4,12 +4,13 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, OfferedIn, Sources, SrtpKeys, SymmetricRtp};
+use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, Media, OfferedIn, Sources, SrtpKeys, SymmetricRtp};
 use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, START_WITHIN, Speech};
 use ringer::jobs::{Judging, Workshop};
 use ringer::provider::LanguageModel;
 use ringer::provider::fake::FakeSynthesizer;
+use ringer::provider::opus;
 use ringer::service::{PlacementSettings, Running, Service};
 use ringer::transport::incoming::Incoming;
 use ringer::transport::sip::names::Resolver;
@@ -34,6 +35,7 @@ pub(crate) fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> Engine
         session_interval_s: None,
         forwarding: Forwarding::default(),
         start_within: START_WITHIN,
+        opus: opus::choose(&Media::default()),
         names: Resolver::default(),
     }
 }

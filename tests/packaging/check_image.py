@@ -151,7 +151,7 @@ class LastStage(unittest.TestCase):
         said = house.run(*self.image.command("/usr/bin/ringer", "doctor", "--json"), check=False)
         report = json.loads(said.stdout[said.stdout.index("{"):])
         found = {check["name"]: check["ok"] for check in report["checks"]}
-        for name in ["flite", "espeak-ng", "libpocketsphinx3", "pocketsphinx-en-us"]:
+        for name in ["flite", "espeak-ng", "libpocketsphinx3", "pocketsphinx-en-us", "libopus0"]:
             self.assertTrue(found[name], said.stdout)
 
     def test_it_is_small_enough(self):

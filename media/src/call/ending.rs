@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::codec::opus::About;
 use crate::connection::Impairment;
 use crate::echo::EchoFigures;
 use crate::frame::Sample;
@@ -195,6 +196,8 @@ pub struct Ending {
     pub other_spoke: bool,
     /// Figures of the media and of the pacing.
     pub quality: Quality,
+    /// Library that coded Opus; `None`: the call had no Opus.
+    pub opus: Option<About>,
 }
 
 /// A fault of this side that ended the call.

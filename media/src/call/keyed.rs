@@ -24,7 +24,7 @@ impl Call {
 
     /// Begins to send and to hear by these parameters.
     pub(super) fn begin_leg(&mut self, params: LegParams, now: Time) {
-        let mut leg = Leg::new(self.with_keys(params), self.spec.seed, now);
+        let mut leg = Leg::new(self.with_keys(params), &self.spec.opus, self.spec.seed, now);
         leg.take_keys(None, self.waits.keys[1].as_ref());
         if let Leg::Rtp(leg) = &leg {
             self.out.carry(leg.longest_packet());

@@ -9,6 +9,8 @@ use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::transfer::Target;
 use super::{Call, TICK, ms, ntp};
+use crate::codec::Codec;
+use crate::codec::opus::About;
 use crate::connection::Connection;
 use crate::frame::{FRAME, RATE_HZ, Sample};
 use crate::leg::{Leg, LegParams};
@@ -429,6 +431,7 @@ impl Call {
             fault,
             other_spoke: self.turn_taking.has_heard_speech(),
             quality: self.quality(),
+            opus: self.opus_in_use(),
         };
         if let Some(connection) = &mut self.connection {
             connection.sent.clear();
@@ -459,6 +462,12 @@ impl Call {
         if let Phase::Closing { ending, .. } = phase {
             self.out.push(Output::Ended(ending));
         }
+    }
+
+    /// Returns the library of Opus, where the last leg was coded by it.
+    fn opus_in_use(&self) -> Option<About> {
+        let is_opus = matches!(self.leg.as_ref()?.params(), LegParams::Rtp(media) if media.codec == Codec::Opus);
+        is_opus.then(|| self.spec.opus.about().clone())
     }
 
     fn quality(&self) -> Quality {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::codec::opus::Opus;
 use crate::connection::ConnectionSpec;
 use crate::impair::AudioQuality;
 use crate::seed::Seed;
@@ -64,6 +65,8 @@ pub struct CallSpec {
     pub follows_language: bool,
     /// Analysis that runs on the received audio.
     pub ears: Ears,
+    /// Library that codes Opus.
+    pub opus: Opus,
 }
 
 /// Times of turn-taking, in milliseconds.
@@ -333,6 +336,7 @@ impl Default for CallSpec {
             phrases: Phrases::default(),
             follows_language: false,
             ears: Ears::default(),
+            opus: Opus::default(),
         }
     }
 }

@@ -1,30 +1,18 @@
 //! Opus (RFC 6716) for speech: wideband, mono, with in-band forward error correction (FEC). The codec itself is a
-//! library; here are its settings, the length of a packet without decoding it, and packets of lengths that one frame
-//! cannot have.
+//! library, chosen for each call; here are its settings, the length of a packet without decoding it, and packets of
+//! lengths that one frame cannot have.
 //!
-//! The library allocates within a frame (about 70 times to encode one, 12 to decode one).
-//!
-//! Complexity 1 at 32 kbit/s: below that rate wideband has no bits for in-band FEC. Complexity 2 takes 150 us a frame
-//! instead of 84 for 0.04 of P.862.2.
+//! The port in Rust is always there, and the only one of calls in virtual time: the same seed gives the same bytes on
+//! every machine. It allocates within a frame (about 70 times to encode one, 12 to decode one). A library of the system
+//! is opened outside of this package and handed in ([`Library`]).
 
-use ropus::{
-    OPUS_APPLICATION_VOIP, OPUS_BANDWIDTH_WIDEBAND, OPUS_SIGNAL_VOICE, OpusDecoder as Decode, OpusEncoder as Encode,
-};
+mod library;
+mod port;
 
-/// Sample rate of the PCM on either side, in Hz.
-const RATE_HZ: i32 = 16_000;
+use std::fmt;
+use std::sync::Arc;
 
-/// Bit rate, in bits a second. At 24 kbit/s and this effort the encoder has no bits for the copies of FEC in wideband
-/// speech.
-const BITRATE: i32 = 32_000;
-
-/// Effort, 0 to 10: the highest with which a whole tick of a call stays below 160 us. A frame with FEC takes 78 us at
-/// 0, 84 at 1, 150 at 2 and 200 at 4; P.862.2 of speech is 4.08, 4.12, 4.16 and 4.36, at 10 % loss 3.08, 3.13, 3.24 and
-/// 3.4.
-const COMPLEXITY: i32 = 1;
-
-/// Packet loss that the encoder prepares for, in percent.
-const EXPECTED_LOSS: i32 = 10;
+pub use self::library::{About, EXPECTED_LOSS, FrameDecoder, FrameEncoder, Library, RATE_HZ};
 
 /// Number of samples in 10 ms, and in 2.5 ms, of which every length is a multiple.
 const TEN_MS: usize = 160;
@@ -40,27 +28,50 @@ const MOST: usize = 6;
 /// one byte.
 const SHARING: usize = 252;
 
+/// The library of Opus in use. By default it is the port in Rust.
+#[derive(Clone)]
+pub struct Opus(Arc<dyn Library>);
+
+impl Opus {
+    /// Uses a library from outside of this package.
+    pub fn of(library: Arc<dyn Library>) -> Opus {
+        Opus(library)
+    }
+
+    /// Uses the port in Rust. `fallback_reason`: why no other library is used, where one was wanted.
+    pub fn port(fallback_reason: Option<String>) -> Opus {
+        Opus(Arc::new(port::Port::new(fallback_reason)))
+    }
+
+    /// Returns name and version of the library.
+    pub fn about(&self) -> &About {
+        self.0.about()
+    }
+}
+
+impl Default for Opus {
+    fn default() -> Opus {
+        Opus::port(None)
+    }
+}
+
+impl fmt::Debug for Opus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opus({} {})", self.about().name, self.about().version)
+    }
+}
+
 /// Encoder from PCM to Opus packets.
-pub(super) struct Encoder(Encode);
+pub(super) struct Encoder(Box<dyn FrameEncoder>);
 
 impl Encoder {
-    pub(super) fn new() -> Encoder {
-        let mut inner =
-            Encode::new(RATE_HZ, 1, OPUS_APPLICATION_VOIP).expect("rate, channels and application are valid");
-        inner.set_bitrate(BITRATE);
-        inner.set_complexity(COMPLEXITY);
-        inner.set_signal(OPUS_SIGNAL_VOICE);
-        // A fixed bandwidth keeps all frames of one configuration, which frames of one packet must share.
-        inner.set_bandwidth(OPUS_BANDWIDTH_WIDEBAND);
-        inner.set_packet_loss_perc(EXPECTED_LOSS);
-        let mut encoder = Encoder(inner);
-        encoder.set_fec(true);
-        encoder
+    pub(super) fn new(opus: &Opus) -> Encoder {
+        Encoder(opus.0.encoder().unwrap_or_else(port::encoder))
     }
 
     /// Turns copies of the frame before on or off.
     pub(super) fn set_fec(&mut self, fec: bool) {
-        self.0.set_inband_fec(fec.into());
+        self.0.set_fec(fec);
     }
 
     /// Encodes one packet of all whole 10 ms of `pcm`, at most 60 ms. Returns the bytes written, 0 when `out` is too
@@ -68,13 +79,7 @@ impl Encoder {
     pub(super) fn encode(&mut self, pcm: &[i16], out: &mut [u8]) -> usize {
         let count = (pcm.len() / TEN_MS).min(MOST);
         let pcm = &pcm[..count * TEN_MS];
-        if SINGLE.contains(&count) { self.frame(pcm, out) } else { self.frames(pcm, out).unwrap_or(0) }
-    }
-
-    /// Encodes one frame, with its configuration byte in front.
-    fn frame(&mut self, pcm: &[i16], out: &mut [u8]) -> usize {
-        let space = out.len() as i32;
-        self.0.encode(pcm, pcm.len() as i32, out, space).map_or(0, |len| len as usize)
+        if SINGLE.contains(&count) { self.0.encode(pcm, out) } else { self.frames(pcm, out).unwrap_or(0) }
     }
 
     /// Encodes frames of 10 ms in one packet (RFC 6716 3.2.5): configuration, count, the lengths of all but the last,
@@ -87,7 +92,7 @@ impl Encoder {
         head[1] = EACH_ITS_LENGTH | count as u8;
         let (mut frame, mut filled) = ([0; SHARING], 0);
         for (n, pcm) in pcm.chunks_exact(TEN_MS).enumerate() {
-            let len = self.frame(pcm, &mut frame);
+            let len = self.0.encode(pcm, &mut frame);
             let (configuration, body) = frame[..len].split_first()?;
             head[0] = configuration | 3;
             if let Some(length) = head.get_mut(2 + n) {
@@ -102,16 +107,16 @@ impl Encoder {
 }
 
 /// Decoder from Opus packets to PCM.
-pub(super) struct Decoder(Decode);
+pub(super) struct Decoder(Box<dyn FrameDecoder>);
 
 impl Decoder {
-    pub(super) fn new() -> Decoder {
-        Decoder(Decode::new(RATE_HZ, 1).expect("rate and channels are valid"))
+    pub(super) fn new(opus: &Opus) -> Decoder {
+        Decoder(opus.0.decoder().unwrap_or_else(port::decoder))
     }
 
     /// Fills `out` with the audio of a packet of the same length. A packet that cannot be read is concealed.
     pub(super) fn decode(&mut self, packet: &[u8], out: &mut [i16]) {
-        if !self.run(Some(packet), out, false) {
+        if !self.0.decode(Some(packet), out, false) {
             self.conceal(out);
         }
     }
@@ -119,7 +124,7 @@ impl Decoder {
     /// Fills `out` with the audio lost right before `next`: the end from the copy that `next` carries, if any, the rest
     /// concealed.
     pub(super) fn recover(&mut self, next: &[u8], out: &mut [i16]) {
-        if !self.run(Some(next), out, true) {
+        if !self.0.decode(Some(next), out, true) {
             self.conceal(out);
         }
     }
@@ -128,15 +133,10 @@ impl Decoder {
     pub(super) fn conceal(&mut self, out: &mut [i16]) {
         let whole = out.len() / UNIT * UNIT;
         let (whole, rest) = out.split_at_mut(whole);
-        if !self.run(None, whole, false) {
+        if !self.0.decode(None, whole, false) {
             whole.fill(0);
         }
         rest.fill(0);
-    }
-
-    fn run(&mut self, packet: Option<&[u8]>, out: &mut [i16], fec: bool) -> bool {
-        let count = out.len() as i32;
-        self.0.decode(packet, out, count, fec) == Ok(count)
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn any_bytes_decode() {
         let mut stream = Seed(5).stream("fuzz");
-        let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new());
+        let (mut encoder, mut decoder) = (Encoder::new(&Opus::default()), Decoder::new(&Opus::default()));
         let mut packet = [0; 400];
         for n in 0..6000 {
             let pcm: [i16; 320] = std::array::from_fn(|at| ((at * (n % 50 + 1)) as i16).wrapping_mul(97));

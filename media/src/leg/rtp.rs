@@ -13,6 +13,7 @@ mod ears;
 
 use self::ears::Ears;
 use super::{HeardFrame, HeardKind, LegFigures, NARROW, Passed, Scratch};
+use crate::codec::opus::Opus;
 use crate::codec::{Codec, Encoder};
 use crate::frame::Frame;
 use crate::resample::Down2;
@@ -170,10 +171,16 @@ pub struct RtpLeg {
 }
 
 impl RtpLeg {
-    /// Returns a leg whose source, numbers and report times are drawn from `seed`; position 0 is `origin`.
+    /// Returns a leg whose source, numbers and report times are drawn from `seed`; position 0 is `origin`. Opus is
+    /// coded by the port in Rust.
     pub fn new(params: MediaParams, seed: Seed, origin: Time) -> RtpLeg {
+        RtpLeg::with_opus(params, &Opus::default(), seed, origin)
+    }
+
+    /// Returns the same leg with the library for Opus.
+    pub fn with_opus(params: MediaParams, opus: &Opus, seed: Seed, origin: Time) -> RtpLeg {
         let clock_hz = params.codec.rtp_clock_hz();
-        let mut encoder = Encoder::new(params.codec);
+        let mut encoder = Encoder::with(params.codec, opus);
         encoder.set_fec(params.fec);
         let mut sender = Sender::new(clock_hz, &mut seed.stream("rtp"));
         if params.is_secure() {
@@ -193,7 +200,7 @@ impl RtpLeg {
             before_keys: 0,
             sent_at: origin,
             reported: 0,
-            playout: Playout::new(params.codec, origin),
+            playout: Playout::new(params.codec, opus, origin),
             events,
             reporter: Reporter::new(seed.stream("rtcp")),
             down: Down2::new(),

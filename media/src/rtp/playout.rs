@@ -9,7 +9,9 @@
 use super::conceal::{Concealer, LOOK_AHEAD};
 use super::jitter::{JitterBuffer, JitterFrame, MAX_TICKS};
 use super::slew::{AHEAD, Slew};
+use crate::codec::opus::Opus;
 use crate::codec::{Codec, Decoder};
+use crate::dot::squares;
 use crate::frame::{FRAME, PER_MS, Sample};
 use crate::level::QUIET;
 use crate::time::Time;
@@ -110,11 +112,11 @@ pub struct Playout {
 }
 
 impl Playout {
-    /// Returns the playout of a stream in `codec`; position 0 is `origin`.
-    pub fn new(codec: Codec, origin: Time) -> Playout {
+    /// Returns the playout of a stream in `codec`, with the library for Opus; position 0 is `origin`.
+    pub fn new(codec: Codec, opus: &Opus, origin: Time) -> Playout {
         Playout {
             jitter: JitterBuffer::new(codec),
-            decoder: Decoder::new(codec),
+            decoder: Decoder::with(codec, opus),
             concealer: Concealer::new(codec.rate_hz()),
             scale: codec.rate_hz() as usize / 8000,
             line: [0; LINE],
@@ -329,7 +331,7 @@ impl Playout {
     /// Returns the position of a frame that is handed out now and is no longer held.
     fn place(&mut self, out: &[i16], kind: HeardKind) -> Played {
         let mapped = self.mapped_position() - FRAME_SAMPLES;
-        let energy = out.iter().map(|&sample| i64::from(sample).pow(2)).sum::<i64>();
+        let energy = squares(out);
         let before = std::mem::replace(&mut self.quiet, energy < QUIET * out.len() as i64);
         let quiet = before && self.quiet;
         let due = self.position.unwrap_or(mapped);

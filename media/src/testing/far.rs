@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::call::{MediaChannel, Word};
+use crate::codec::opus::Opus;
 use crate::dtmf::{Detected, Detector, Pace, Tones};
 use crate::frame::{FRAME, Frame, PER_MS, SILENCE, Sample};
 use crate::leg::{Leg, LegParams, Scratch};
@@ -91,7 +92,7 @@ impl Far {
     /// Returns a silent other side whose next frame begins at `at`.
     pub fn new(params: LegParams, seed: Seed, now: Time, at: Sample) -> Far {
         Far {
-            leg: Leg::new(params, seed, now),
+            leg: Leg::new(params, &Opus::default(), seed, now),
             spoken: Vec::new(),
             digits: Vec::new(),
             sending: true,

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use ringer_media::codec::Codec;
 
-use super::{CODECS, Config, Dtmf, Encryption, OfferedIn, Place, Refer, Secret, SrtpKeys, most_calls, parse_ports};
+use super::{
+    CODECS, Config, Dtmf, Encryption, OfferedIn, OpusChoice, Place, Refer, Secret, SrtpKeys, most_calls, parse_ports,
+};
 
 fn read_config(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, String> {
     let environment: BTreeMap<String, String> =
@@ -205,6 +207,17 @@ fn codecs_are_read_in_their_order() {
     let why = read_config("[sip]\ncodecs = ['PCMU', 'GSM']", &[], &[]).expect_err("one is unknown");
     assert!(why.starts_with("sip.codecs: \"GSM\" is not one of "), "{why}");
     assert!(read_config("[sip]\ncodecs = []", &[], &[]).is_err());
+}
+
+#[test]
+fn the_library_of_opus_is_chosen() {
+    let read = |file: &str| read_config(file, &[], &[]).map(|config| (config.media.opus, config.media.opus_library));
+    assert_eq!(read(""), Ok((OpusChoice::Auto, None)));
+    assert_eq!(read("media.opus = 'port'"), Ok((OpusChoice::Port, None)));
+    let file = Some("/opt/libopus.so.0".into());
+    assert_eq!(read("[media]\nopus = 'libopus'\nopus_library = '/opt/libopus.so.0'"), Ok((OpusChoice::Libopus, file)));
+    let refused = read("media.opus = 'ropus'").expect_err("it is no choice");
+    assert!(refused.contains("media.opus") && refused.contains("auto, libopus or port"), "{refused}");
 }
 
 #[test]

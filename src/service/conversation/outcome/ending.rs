@@ -214,7 +214,7 @@ mod tests {
 
     fn ending(reason: EndReason, connected: bool, remote: Option<RemoteEnd>) -> Ending {
         let quality = Quality::default();
-        Ending { reason, connected, samples: 0, remote, fault: None, other_spoke: false, quality }
+        Ending { reason, connected, samples: 0, remote, fault: None, other_spoke: false, quality, opus: None }
     }
 
     fn code(ending: &Ending, stopping: bool) -> Option<ErrorCode> {

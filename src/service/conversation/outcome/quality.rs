@@ -1,10 +1,11 @@
 //! Figures of the engine's own part in a call, and the bounds within which they can be relied on.
 
 use ringer_media::call::Ending;
+use ringer_media::codec::opus::About;
 use ringer_media::connection::Impairment;
 use ringer_media::frame::{FRAME, PER_MS};
 use ringer_media::recording::WAV_HEADER;
-use ringer_model::result::{EchoQuality, EngineQuality, SimulatedLoss};
+use ringer_model::result::{EchoQuality, EngineQuality, OpusLibrary, SimulatedLoss};
 use serde_json::{Value, json};
 
 /// Largest sending time error of a trusted call, 99th percentile.
@@ -61,7 +62,12 @@ pub(super) fn quality(ending: &Ending, recording_bytes: Option<u64>) -> Option<E
         trusted: untrusted_reason.is_none(),
         untrusted_reason,
         echo: quality.echo.map(|echo| EchoQuality { delay_ms: tenths(echo.delay_ms), erl_db: tenths(echo.erl_db) }),
+        opus: ending.opus.clone().map(opus_library),
     })
+}
+
+fn opus_library(About { name, version, fallback_reason }: About) -> OpusLibrary {
+    OpusLibrary { name: name.to_owned(), version, fallback_reason }
 }
 
 fn tenths(value: f64) -> f64 {
@@ -147,7 +153,7 @@ mod tests {
 
     fn ending(samples: i64, quality: Quality) -> Ending {
         let reason = EndReason::DhEndCall;
-        Ending { reason, connected: true, samples, remote: None, fault: None, other_spoke: true, quality }
+        Ending { reason, connected: true, samples, remote: None, fault: None, other_spoke: true, quality, opus: None }
     }
 
     #[test]
@@ -192,6 +198,20 @@ mod tests {
             json!({ "pacing_p99_ms": 0.7, "late_frames": 0, "lost_packets": 0, "concealed_ms": 0, "trusted": true });
         let read: EngineQuality = serde_json::from_value(kept).expect("a quality");
         assert_eq!((read.unprotected_packets, read.untrusted_reason), (0, None));
+    }
+
+    #[test]
+    fn the_library_of_opus_is_told() {
+        let fallback_reason = Some("libopus.so.0 cannot be opened".to_owned());
+        let opus = Some(About { name: "ropus", version: "0.12.18".to_owned(), fallback_reason });
+        let call = Ending { opus, ..ending(16_000, Quality::default()) };
+        let figures = json!(quality(&call, None).expect("it was connected"));
+        let expect = json!({
+            "name": "ropus", "version": "0.12.18", "fallback_reason": "libopus.so.0 cannot be opened",
+        });
+        assert_eq!(figures["opus"], expect);
+        let other = json!(quality(&ending(16_000, Quality::default()), None).expect("it was connected"));
+        assert_eq!(other["opus"], Value::Null);
     }
 
     #[test]
