@@ -4,6 +4,9 @@
 //! The own bands cost a quarter of 8 of 11 us a window; scores agree within 1e-4. The detector rests for 120 ms after
 //! each vote while speech goes on (40 % less), and sleeps after 100 ms of closed gate. Decisions are equal in the
 //! tests.
+//!
+//! The network runs call by call. It takes 4 % of a media thread's time with 200 calls, which is the most that batches
+//! of calls could save of it.
 
 use std::sync::LazyLock;
 
