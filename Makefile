@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page clients client-tools client-python client-typescript fuzz train fmt packages peers npm build matrix postgresql turn rooms referees accuracy evaluations requests stranger dist packaging chart debian
+.PHONY: help demo test full kills bench load selftest hashes instructions floor speed speech speech-models page clients client-tools client-python client-typescript fuzz train fmt packages peers npm build matrix postgresql turn rooms referees accuracy evaluations requests stranger dist packaging chart debian
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -124,8 +124,10 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part chart 600 $(MAKE) --no-print-directory chart; \
 	part selftest 2400 $(MAKE) --no-print-directory selftest; \
 	part load 120 $(MAKE) --no-print-directory load; \
+	part floor 180 $(MAKE) --no-print-directory floor; \
 	part hashes 120 $(MAKE) --no-print-directory hashes; \
 	part bench 900 $(MAKE) --no-print-directory bench; \
+	part instructions 600 $(MAKE) --no-print-directory instructions; \
 	part speed 900 $(MAKE) --no-print-directory speed; \
 	part fuzz 3600 $(MAKE) --no-print-directory fuzz; \
 	report
@@ -173,14 +175,10 @@ hashes: packages ## recordings and timelines of 20 simulated calls are those tha
 	$(CARGO) build --locked
 	tests/sim_hashes.sh "$(TARGET)/debug/ringer" | diff fixtures/sim/hashes.txt -
 
-# Instructions of the setting up alone, then with 3,000 ticks of one call of PCMU.
-instructions: ## instructions of a call's ticks, counted by callgrind
+instructions: ## instructions of a call's ticks over each kind of media, counted by callgrind, against kept figures
 	@$(call install,valgrind)
 	$(CARGO) bench --locked -p ringer-media --bench frame --no-run
-	bench=$$(ls -t $(TARGET)/release/deps/frame-* | grep -v '\.d$$' | head -n 1); \
-	for ticks in 0 3000; do \
-	    valgrind --tool=callgrind --callgrind-out-file=/dev/null $$bench --ticks $$ticks 2>&1 | grep Collected; \
-	done
+	tests/instructions.sh "$$(ls -t $(TARGET)/release/deps/frame-* | grep -v '\.d$$' | head -n 1)" media/benches/instructions.txt
 
 postgresql: peers ## every test of the API and the store on PostgreSQL, those that take minutes too
 	RINGER_POSTGRESQL=all $(CARGO) test --locked --test integration databases::every_test -- --nocapture
@@ -271,6 +269,10 @@ load: peers build ## 500 calls at once, with the lateness of their packets and i
 	"$(RINGER)" load --platform openai_realtime --calls 50 --seconds 10
 	RINGER_PROGRAM="$(abspath $(RINGER))" $(CARGO) test --locked --test integration rooms::alone::figures:: -- --nocapture \
 	    --test-threads 1
+
+floor: build ## how many times the CPU of a minimal loop a full call of PCMU takes
+	@$(call install,gcc libc6-dev)
+	tests/floor/run.sh "$(RINGER)"
 
 speed: build ## requests a CPU-second beside a reference, and times of answers while calls run
 	@$(call install,wrk python3-venv curl)

@@ -22,7 +22,7 @@ use ringer_media::mixer::{Mixer, NOTHING, add};
 use ringer_media::noise::{Kind, gain_for, generate, snr_db};
 use ringer_media::recording::Window;
 use ringer_media::resample::{Down2, resample_whole};
-use ringer_media::rtp::srtp::{MAX_OVERHEAD, MasterKey, Opener, Protector, Suite};
+use ringer_media::rtp::srtp::{MAX_OVERHEAD, MasterKey, Opener, Protector, SrtpParams, Suite};
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 use ringer_media::vad::VoiceActivity;
@@ -45,11 +45,14 @@ const MOST_OPUS_US: f64 = 160.0;
 fn main() {
     let far = FarSide::new();
     let all = Ears { text: false, ..Ears::default() };
-    // `--ticks N` runs one call of PCMU for as many ticks and nothing else: for callgrind, which counts instructions.
+    // `--ticks N MEDIA` runs one call for as many ticks and nothing else: for callgrind, which counts instructions.
     let args: Vec<String> = std::env::args().collect();
     if let Some(at) = args.iter().position(|arg| arg == "--ticks") {
         let ticks = args.get(at + 1).and_then(|ticks| ticks.parse().ok()).expect("--ticks takes a number");
-        return Conversation::new(&far, Codec::Pcmu, all, true).run(ticks);
+        let media = args.get(at + 2).map_or("PCMU", String::as_str);
+        let (name, secure) = if media == "WEBRTC" { ("OPUS", true) } else { (media, false) };
+        let codec = Codec::from_name(name).expect("--ticks takes a codec, or WEBRTC, behind the number");
+        return Conversation::with(&far, codec, all, true, secure).run(ticks);
     }
     let none = Ears { voice_activity: false, dtmf: false, ..all };
     println!("whole calls, us of CPU per 20 ms tick");
@@ -241,7 +244,7 @@ impl FarSide {
             bytes.truncate(HEADER + len);
             bytes
         });
-        Packets { packets: packets.collect(), codec, sent: 0 }
+        Packets { packets: packets.collect(), codec, sent: 0, protector: None, sealed: [0; PACKET + MAX_OVERHEAD] }
     }
 
     fn noise(&self) -> NoiseSpec {
@@ -260,6 +263,9 @@ struct Packets {
     packets: Vec<Vec<u8>>,
     codec: Codec,
     sent: u32,
+    /// Encrypts them; `None`: they are plain.
+    protector: Option<Protector>,
+    sealed: [u8; PACKET + MAX_OVERHEAD],
 }
 
 impl Packets {
@@ -273,7 +279,10 @@ impl Packets {
         packet[4..8].copy_from_slice(&self.sent.wrapping_mul(units).to_be_bytes());
         packet[8..12].copy_from_slice(&7u32.to_be_bytes());
         self.sent += 1;
-        packet
+        let Some(protector) = &mut self.protector else { return packet };
+        self.sealed[..packet.len()].copy_from_slice(packet);
+        let len = protector.protect(&mut self.sealed, packet.len());
+        &self.sealed[..len]
     }
 }
 
@@ -289,6 +298,14 @@ struct Conversation {
 
 impl Conversation {
     fn new(far: &FarSide, codec: Codec, ears: Ears, noise: bool) -> Conversation {
+        Conversation::with(far, codec, ears, noise, false)
+    }
+
+    /// Returns a call whose media are encrypted where `secure`, as those of WebRTC are (RFC 8827 6.5).
+    fn with(far: &FarSide, codec: Codec, ears: Ears, noise: bool, secure: bool) -> Conversation {
+        let suite = Suite::AesCm128HmacSha1_80;
+        let key = MasterKey::new(suite, &[7; 30]).expect("the length is that of the suite");
+        let srtp = secure.then_some(SrtpParams { suite, send: key, receive: key });
         let mut spec =
             CallSpec { ears, opening: Opening::Made, noise: noise.then(|| far.noise()), ..CallSpec::default() };
         spec.limits.max_duration_ms = None;
@@ -296,13 +313,12 @@ impl Conversation {
         let mut call = Call::new(spec);
         let clock = Clock::default();
         call.handle(clock.0, Input::Signal(Signal::Dialing { address: "sip:far@192.0.2.1".into() }));
-        call.handle(
-            clock.0,
-            Input::Signal(Signal::Answered { code: 200, leg: MediaParams::new(codec).into(), text: false }),
-        );
+        let leg = MediaParams { srtp, ..MediaParams::new(codec) }.into();
+        call.handle(clock.0, Input::Signal(Signal::Answered { code: 200, leg, text: false }));
         // Backwards: words of the other side would be an echo.
         let clip = far.wide[..50 * FRAME].iter().rev().copied().collect();
-        let packets = far.packets(codec);
+        let mut packets = far.packets(codec);
+        packets.protector = secure.then(|| Protector::new(suite, &key));
         let mut made =
             Conversation { call, packets, clock, answers: Vec::with_capacity(16), clip, allocating_ticks: 0 };
         made.run(500);
