@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::program::{PATIENCE, ringer};
+use crate::program::ringer;
 
 /// A folder with suites, and runs in it.
 struct Bench {

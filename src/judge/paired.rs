@@ -127,17 +127,16 @@ impl PairedFigure {
     pub fn of(pairs: &[(Vec<f64>, Vec<f64>)], figure: Figure, seed: Seed) -> Option<PairedFigure> {
         let whole: Vec<(Vec<f64>, Vec<f64>)> =
             pairs.iter().filter(|(before, after)| !before.is_empty() && !after.is_empty()).cloned().collect();
-        let all = |side: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| -> Vec<f64> {
-            whole.iter().flat_map(|pair| side(pair).iter().copied()).collect()
-        };
+        let before: Vec<f64> = whole.iter().flat_map(|(before, _)| before.iter().copied()).collect();
+        let after: Vec<f64> = whole.iter().flat_map(|(_, after)| after.iter().copied()).collect();
         let difference = match figure {
             Figure::Percentile(percent) => bootstrap(&whole, percent, seed),
             Figure::Mean => bootstrap_mean(&whole, seed),
         };
         Some(PairedFigure {
             pairs: whole.len() as u64,
-            before: figure.of(&all(|(before, _)| before))?,
-            after: figure.of(&all(|(_, after)| after))?,
+            before: figure.of(&before)?,
+            after: figure.of(&after)?,
             difference: difference?,
         })
     }
