@@ -101,8 +101,12 @@ fn check_suite(saw: &Value) {
     assert_eq!(timeline["mimeType"], "application/json");
     let timeline: Value = serde_json::from_str(timeline["text"].as_str().expect("text")).expect("JSON");
     assert!(timeline["events"].as_array().is_some_and(|events| events.len() > 5), "{timeline}");
-    for (at, mime, magic) in [(4, "audio/wav", &b"RIFF"[..]), (5, "audio/ogg", b"OggS")] {
+    for (at, mime, magic) in [(4, "audio/ogg", &b"OggS"[..]), (5, "audio/wav", b"RIFF")] {
         let file = &saw["seen"][at];
+        // Clients of older protocols take no event as long as this file: they do not ask for it.
+        if at == 5 && file.is_null() {
+            continue;
+        }
         let bytes = STANDARD.decode(file["blob"].as_str().unwrap_or_else(|| panic!("a blob: {file}"))).expect("base64");
         assert_eq!((&file["mimeType"], &bytes[..4]), (&json!(mime), magic));
         assert!(bytes.len() > 1000);
@@ -111,28 +115,32 @@ fn check_suite(saw: &Value) {
 }
 
 /// Returns the steps of an assistant that runs the suite and reads all of it.
-fn steps() -> Value {
+fn steps(is_legacy: bool) -> Value {
     let result = "{0.scenarios.1.calls.0.result_id}";
-    json!([
+    let mut steps = json!([
         ["call", "run_suite", { "yaml": SUITE, "wait_s": 100 }],
         ["call", "read_suite", { "suite_run": "$0.suite_run", "wait_s": 1 }],
         ["call", "read_result", { "result_id": "$0.scenarios.1.calls.0.result_id" }],
         ["resource", format!("ringer://results/{result}/timeline")],
-        ["resource", format!("ringer://results/{result}/recording.wav")],
         ["resource", format!("ringer://results/{result}/recording.opus")],
-    ])
+        ["resource", format!("ringer://results/{result}/recording.wav")],
+    ]);
+    if is_legacy {
+        steps.as_array_mut().expect("a list").pop();
+    }
+    steps
 }
 
 #[tokio::test]
 async fn a_suite_is_run_and_read_over_standard_input() {
-    check_suite(&by_stdio(&[], json!({ "steps": steps() })).await);
+    check_suite(&by_stdio(&[], json!({ "steps": steps(false) })).await);
 }
 
 #[tokio::test]
 async fn a_suite_is_run_and_read_over_http_by_both_lifecycles() {
     let served = Served::start("").await;
-    for mode in ["auto", "legacy"] {
-        check_suite(&served.assist(KEY, json!({ "mode": mode, "steps": steps() })).await);
+    for (mode, is_legacy) in [("auto", false), ("legacy", true)] {
+        check_suite(&served.assist(KEY, json!({ "mode": mode, "steps": steps(is_legacy) })).await);
     }
 }
 

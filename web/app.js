@@ -12,7 +12,6 @@ import { comparePage } from "./compare.js";
 import { pairPage } from "./pair.js";
 import { reviewPage } from "./queue.js";
 import { watchPage } from "./watch.js";
-import { settingsPage } from "./settings.js";
 import { productionPage } from "./production.js";
 
 /**
@@ -143,7 +142,7 @@ async function view() {
     else if (path === "/watch") await watchPage(page);
     else if (path === "/judges") await (await import("./judges.js")).judgesPage(page);
     else if (/^\/judges\/[0-9a-f-]{36}$/.test(path)) await (await import("./judges.js")).judgePage(path.slice("/judges/".length), page);
-    else if (path === "/settings") await settingsPage(page);
+    else if (path === "/settings") await (await import("./settings.js")).settingsPage(page);
     else if (/^\/calls\/[0-9a-f-]{36}$/.test(path)) await productionPage(path.slice("/calls/".length), page);
     else page.failed({ status: 404 });
   } catch (error) {

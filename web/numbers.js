@@ -16,7 +16,7 @@ const COUNTED_MS = 200;
 /** Why an overlap is not counted, in words. */
 const NOT_COUNTED = /** @type {Record<string, string>} */ ({ short: "under 200 ms, and nobody stopped", continued: "a part of the interruption before it", other: "a short sound, or at the end of a turn" });
 /** Most figures of one group that are shown at once. */
-const SHOWN = 40;
+const SHOWN = 48;
 
 /** Names and units of the metrics that are shown as numbers of the whole call; the others follow by their own names. */
 const METRICS = {
