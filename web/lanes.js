@@ -12,7 +12,7 @@ const MARKS_PX = 26;
 const RULER_PX = 18;
 /** Height of a row of spans of the agent, below its lane, and the most rows. */
 const ROW_PX = 13;
-const MOST_ROWS = 6;
+const MOST_SPAN_ROWS = 6;
 /** Shortest stretch that fills the lanes, in milliseconds. */
 const LEAST_MS = 1000;
 /** Most pixels between a mark and the pointer that is told its name. */
@@ -351,7 +351,7 @@ function rowsOf(spans) {
   const rows = new Map();
   for (const span of spans) {
     const free = ends.findIndex((end) => end <= span.at);
-    const row = Math.min(MOST_ROWS - 1, free < 0 ? ends.length : free);
+    const row = Math.min(MOST_SPAN_ROWS - 1, free < 0 ? ends.length : free);
     ends[row] = Math.max(ends[row] || 0, span.end || span.at);
     rows.set(span, row);
   }
