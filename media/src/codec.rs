@@ -1,7 +1,8 @@
 //! The codecs of telephony, one state machine a direction. Not here: RTP (packet headers, timestamps and losses are in
 //! `rtp`) and resampling (PCM is taken and given at [`Codec::rate_hz`]).
 //!
-//! Callers own the buffers. A buffer that is too short shortens the work and never panics. Only the port of Opus to Rust allocates.
+//! Callers own the buffers. A buffer that is too short shortens the work and never panics. Only the port of Opus to
+//! Rust allocates.
 //!
 //! A frame of 20 ms through PCMU:
 //!

@@ -76,7 +76,8 @@ pub struct Measured {
     pub loss_pct: f64,
     /// Mean length of a run of losses; 0 when nothing was lost.
     pub mean_burst: f64,
-    /// Mean extra delay in milliseconds, without the delay of every packet. Keeping the order holds some back for longer than was drawn for them.
+    /// Mean extra delay in milliseconds, without the delay of every packet. Keeping the order holds some back for
+    /// longer than was drawn for them.
     pub jitter_ms: f64,
 }
 
@@ -141,7 +142,8 @@ impl LinkModel {
         self.latest
     }
 
-    /// Returns the time at which a replacement of a lost packet goes on: `now` and the delay of every packet, or the time
+    /// Returns the time at which a replacement of a lost packet goes on: `now` and the delay of every packet, or the
+    /// time
     /// of the packet before it when that is later.
     fn fills(&mut self, now: Time) -> Time {
         self.latest = self.latest.max(now + self.delay);

@@ -292,7 +292,7 @@ fn headers(endpoint: &Endpoint) -> Vec<Value> {
 fn add_refusals(endpoint: &Endpoint, nodes: [&Node; 3], answers: &mut Value) {
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": reference("Refusal") } } });
     if !endpoint.is_open() && !endpoint.reads_key {
-        let takes_input = !nodes.iter().all(|node| node.is_nothing());
+        let takes_input = endpoint.takes_raw || !nodes.iter().all(|node| node.is_nothing());
         let has_body = !nodes[2].is_nothing() || endpoint.takes_raw;
         for (code, text, is_possible) in [
             ("400", "Well-formed, but not allowed", takes_input),
@@ -306,6 +306,7 @@ fn add_refusals(endpoint: &Endpoint, nodes: [&Node; 3], answers: &mut Value) {
             ("409", "Conflict with the present state or with another request", endpoint.method != Method::GET),
             ("408", "The request body did not arrive in time", has_body),
             ("413", "The request body is too large", has_body),
+            ("415", "The request body is of a type that is not taken", endpoint.takes_raw),
             ("429", "Too many requests", true),
             ("500", "Internal error of the engine", true),
             ("503", "A required part is not available", true),

@@ -36,7 +36,7 @@ struct ExportQuery {
     #[serde(default)]
     #[schemars(extend("x-rules" = one_of(ExportFormat::ALL.iter().map(|one| one.as_str()))))]
     format: Option<String>,
-    /// What a row is: results or turns; default results. JUnit has results only.
+    /// Rows: results or turns; default results. JUnit has results only.
     #[serde(default)]
     #[schemars(extend("x-rules" = one_of(ExportRows::ALL.iter().map(|one| one.as_str()))))]
     rows: Option<String>,

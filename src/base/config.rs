@@ -7,13 +7,13 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
-use url::Url;
 
 mod adapters;
 mod behaviour;
 mod bus;
 mod codecs;
 mod email;
+mod evidence;
 mod judge;
 mod listen;
 mod mcp;
@@ -42,6 +42,7 @@ pub use behaviour::{
 };
 pub use bus::Bus;
 pub use email::Email;
+pub use evidence::{Capture, Evidence};
 pub use judge::Judge;
 pub use listen::SipListen;
 pub use mcp::Mcp;
@@ -254,28 +255,6 @@ pub struct Retention {
     pub disk_quota_mb: u32,
 }
 
-/// Settings of the section `[evidence]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Evidence {
-    /// Contents of a packet capture.
-    pub capture: Capture,
-    /// Address of an authority that stamps manifests with the time (RFC 3161); `None`: they are not stamped.
-    pub timestamp_url: Option<String>,
-}
-
-/// Traffic of a call that is captured.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Capture {
-    /// Nothing is captured at all.
-    Off,
-    /// Signalling of the call only.
-    #[default]
-    Signalling,
-    /// Signalling and media are captured, except where the agent asks for redaction.
-    Full,
-}
-
 /// Settings of the section `[issues]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Issues {
@@ -429,16 +408,7 @@ impl Config {
         from.whole("retention.results_days", 0..=36_500, &mut config.retention.results_days);
         from.whole("retention.recordings_days", 0..=36_500, &mut config.retention.recordings_days);
         from.whole("retention.disk_quota_mb", 0..=1_000_000_000, &mut config.retention.disk_quota_mb);
-        let capture = |text: &str| match text {
-            "off" => Some(Capture::Off),
-            "signalling" => Some(Capture::Signalling),
-            "full" => Some(Capture::Full),
-            _ => None,
-        };
-        from.read_parsed("evidence.capture", "one of off, signalling, full", capture, &mut config.evidence.capture);
-        let web = |text: &str| Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-        let address = |text: &str| web(text).then(|| Some(text.to_owned()));
-        from.read_parsed("evidence.timestamp_url", "an http or https URL", address, &mut config.evidence.timestamp_url);
+        config.evidence.read(&mut from);
         from.number("issues.similarity_threshold", 0.0..=1.0, &mut config.issues.similarity_threshold);
         from.list("uptime.malfunction_phrases", &mut config.uptime.malfunction_phrases);
         from.list("phone_numbers.pool", &mut config.phone_numbers.pool);

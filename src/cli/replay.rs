@@ -5,12 +5,12 @@ mod kept;
 mod server;
 mod write;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use self::kept::Original;
+use self::kept::{Original, read_folder};
 use self::write::Report;
 use super::out::Out;
 use super::run::arms::{Arm, Difference};
@@ -144,7 +144,7 @@ impl Args {
 
 async fn replay(args: &Args, out: &Out) -> Result<u8, Stop> {
     let arms = args.arms()?;
-    let mut original = Original::from_args(args).await?;
+    let mut original = read_original(args).await?;
     let is_speed = |change: &&Change| matches!(change, Change::Speed(_));
     if let Some(speed) = args.change.iter().find(is_speed).filter(|_| original.is_virtual) {
         let why = "calls in virtual time are spoken at one speed: nothing would change";
@@ -212,5 +212,21 @@ impl Report {
             (true, Some((same, all))) if self.is_unchanged && same < all => 1,
             (true, _) => 0,
         }
+    }
+}
+
+/// Reads what the flags name.
+///
+/// # Errors
+/// It is no result, has no seeds, or its scenarios are gone.
+async fn read_original(args: &Args) -> Result<Original, Stop> {
+    let is_id = !args.result.is_empty() && args.result.bytes().all(|byte| byte.is_ascii_digit());
+    match &args.server {
+        Some(address) if is_id && !Path::new(&args.result).exists() => server::read_result(args, address).await,
+        None if is_id && !Path::new(&args.result).exists() => Err(Stop::bad(format!(
+            "RESULT {}: there is no such folder; the id of a result needs --server",
+            args.result
+        ))),
+        _ => read_folder(args),
     }
 }

@@ -203,7 +203,7 @@ pub async fn run(mut args: Args) -> ExitCode {
 
 async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
     files_not_run(&args.paths).iter().for_each(complain);
-    let plan = Plan::from_args(args)?;
+    let plan = Plan::from_args(args, arms::split_by_lines)?;
     if args.list {
         plan.tell(args, out);
         return Ok(0);
@@ -249,7 +249,7 @@ pub async fn play(args: &Args) -> Result<Vec<Played>, String> {
         Stop::Bad(lines) => lines.join("\n"),
         Stop::Unreached(why) => why,
     };
-    let plan = Plan::from_args(args).map_err(describe)?;
+    let plan = Plan::from_args(args, arms::split_by_lines).map_err(describe)?;
     let Ended { calls, interrupted, .. } = make_calls(args, &plan, &[]).await.map_err(describe)?;
     if interrupted { Err("interrupted".to_owned()) } else { Ok(calls) }
 }

@@ -1,7 +1,8 @@
 //! Formats that a caller can ask for, as words of a query.
 
 words! {
-    /// Forms of a run: rows as a table, as one JSON object, as a JSON object a line, or by columns; JUnit has a test case
+    /// Forms of a run: rows as a table, as one JSON object, as a JSON object a line, or by columns; JUnit has a test
+    /// case
     /// for each result.
     ExportFormat {
         Csv = "csv", Json = "json", Junit = "junit", Parquet = "parquet", Jsonl = "jsonl",
@@ -9,7 +10,7 @@ words! {
 }
 
 words! {
-    /// What the rows of an exported run are: its results, or the turns of all its conversations.
+    /// Rows of an exported run: its results, or the turns of all its conversations.
     ExportRows { Results = "results", Turns = "turns" } default Results
 }
 

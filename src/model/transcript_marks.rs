@@ -22,7 +22,8 @@ impl Transcript {
         text
     }
 
-    /// Returns the transcript as a TextGrid of Praat in the long text format. Each side has an interval tier that covers
+    /// Returns the transcript as a TextGrid of Praat in the long text format. Each side has an interval tier that
+    /// covers
     /// `length_ms`, the length of the conversation; what lies behind it makes the tiers longer.
     ///
     /// Intervals of a tier do not overlap, so an entry begins when the one before it has ended. A written message
@@ -61,7 +62,8 @@ impl Transcript {
         placed.collect()
     }
 
-    /// Returns the entries by start, each with start and end in milliseconds, none before the start of the conversation.
+    /// Returns the entries by start, each with start and end in milliseconds, none before the start of the
+    /// conversation.
     fn in_order(&self) -> impl Iterator<Item = (i64, i64, &TranscriptEntry)> {
         let mut entries: Vec<&TranscriptEntry> = self.entries.iter().collect();
         entries.sort_by_key(|entry| entry.start_offset_ms);

@@ -37,7 +37,7 @@ const OLDEST: [u32; 2] = [1, 3];
 const COMPLEXITY: c_int = 1;
 const BITRATE: c_int = 48_000;
 
-/// Numbers of `opus_defines.h`.
+/// Numbers of requests, as in `opus_defines.h`.
 const APPLICATION_VOIP: c_int = 2048;
 const SIGNAL_VOICE: c_int = 3001;
 const BANDWIDTH_WIDEBAND: c_int = 1103;
@@ -107,7 +107,7 @@ impl Functions {
         let library = unsafe { Shared::new(file) };
         let library = library.map_err(|cause| match file == Path::new(FILE) {
             true => format!("{FILE} cannot be opened: install the package {PACKAGE}"),
-            false => format!("{} cannot be opened: {}", file.display(), spoken(&cause)),
+            false => format!("{} cannot be opened: {}", file.display(), first_line_of(&cause)),
         })?;
         // SAFETY: the signatures are those of opus.h, which are the same in all versions with the soname 0; the library
         // is held as long as the pointers.
@@ -126,7 +126,8 @@ impl Functions {
                 })
             })()
         };
-        loaded.map_err(|cause: libloading::Error| format!("{} is no libopus: {}", file.display(), spoken(&cause)))
+        loaded
+            .map_err(|cause: libloading::Error| format!("{} is no libopus: {}", file.display(), first_line_of(&cause)))
     }
 
     /// Returns the version, where it is new enough.
@@ -141,7 +142,7 @@ impl Functions {
 }
 
 /// Returns the words of the system about a library that cannot be used, on one line.
-fn spoken(error: &libloading::Error) -> String {
+fn first_line_of(error: &libloading::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 

@@ -196,7 +196,7 @@ mod tests {
         let lines = replayed.lines();
         for expect in [
             "latency=+400ms: 3 pairs",
-            "  passed: 100 % to 50 %, -50 points (-91 to +27), p = 1.000",
+            "  passed: 100 % to 50 %, -50 (-91 to +27) points, p = 1.000",
             "  pairs not told, which count for nothing: 1; first: too busy",
             "  p50 agent latency: 0.50 s to 0.90 s, +0.40 s (+0.40 to +0.40)",
             "  2 of 3 pairs part:",

@@ -22,7 +22,7 @@ pub(super) enum Fault {
 
 impl Fault {
     /// Returns a fault with this text.
-    pub(super) fn told(why: impl Into<String>) -> Fault {
+    pub(super) fn from_text(why: impl Into<String>) -> Fault {
         Fault::Told(why.into())
     }
 }
@@ -74,7 +74,7 @@ pub(super) async fn admit(call: &Call<'_>, numbers: &[String], calls: usize) -> 
         return Ok(());
     }
     if !call.allow_trunks {
-        return Err(Fault::told(format!(
+        return Err(Fault::from_text(format!(
             "{} is a telephone number, and those are not called: `ringer mcp --allow-trunks` or the setting \
              mcp.allow_trunks of the server allows it",
             numbers.join(", ")
@@ -95,7 +95,7 @@ pub(super) async fn admit(call: &Call<'_>, numbers: &[String], calls: usize) -> 
     let action = if is_of_rounds(call) { earlier_answer(call, &name, message)? } else { ask(call, message).await? };
     match action {
         ElicitationAction::Accept => Ok(()),
-        _ => Err(Fault::told("the person did not allow the call to the telephone number: nothing was called")),
+        _ => Err(Fault::from_text("the person did not allow the call to the telephone number: nothing was called")),
     }
 }
 
@@ -113,13 +113,13 @@ fn earlier_answer(call: &Call<'_>, name: &str, message: String) -> Result<Elicit
         let asks = InputRequests::from([(name.to_owned(), asks)]);
         return Err(Fault::Asks(Box::new(InputRequiredResult::from_input_requests(asks))));
     };
-    serde_json::from_value(answer["action"].clone()).map_err(|_| Fault::told("the person's answer has no action"))
+    serde_json::from_value(answer["action"].clone()).map_err(|_| Fault::from_text("the person's answer has no action"))
 }
 
 async fn ask(call: &Call<'_>, message: String) -> Result<ElicitationAction, Fault> {
     let asked = call.context.peer.create_elicitation(question(message)).await;
     asked.map(|answer| answer.action).map_err(|error| {
-        Fault::told(format!("the person could not be asked, so the telephone number is not called: {error}"))
+        Fault::from_text(format!("the person could not be asked, so the telephone number is not called: {error}"))
     })
 }
 

@@ -9,7 +9,7 @@ use super::session::Call;
 use crate::cli::run::text_of;
 use crate::config::nearest;
 
-/// Arguments of `call_agent`.
+/// Arguments of the tool `call_agent`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CallAgent {
@@ -84,12 +84,12 @@ pub(super) async fn find(call: &Call<'_>, name: &str) -> Result<Value, Fault> {
             let by_id = all.iter().find(|agent| text_of(&agent["id"]) == name);
             let near = nearest(name, all.iter().filter_map(|agent| agent["name"].as_str()));
             by_id.cloned().ok_or_else(|| {
-                Fault::told(format!(
+                Fault::from_text(format!(
                     "agent: {name:?} is neither an agent{near} nor an address (sip:, sips:, ws:, wss:, +digits)"
                 ))
             })
         }
-        _ => Err(Fault::told(format!("agent: several agents have the name {name:?}: give the id"))),
+        _ => Err(Fault::from_text(format!("agent: several agents have the name {name:?}: give the id"))),
     }
 }
 

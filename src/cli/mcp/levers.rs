@@ -1,4 +1,5 @@
-//! What one can vary in a scenario: fields of callers by subject, as the API's document describes them, with the numbers
+//! What one can vary in a scenario: fields of callers by subject, as the API's document describes them, with the
+//! numbers
 //! behind their levels.
 
 use serde_json::{Map, Value, json};
@@ -14,7 +15,7 @@ async fn fields(call: &Call<'_>) -> Result<Map<String, Value>, Fault> {
     let document = call.client.get("/openapi.json").await?;
     let schemas = &document["components"]["schemas"];
     let human = schemas["DigitalHumanSpec"]["properties"].as_object();
-    let human = human.ok_or_else(|| Fault::told("the server's document does not describe Digital Humans"))?;
+    let human = human.ok_or_else(|| Fault::from_text("the server's document does not describe Digital Humans"))?;
     Ok(human.iter().map(|(name, field)| (name.clone(), whole(field, schemas))).collect())
 }
 

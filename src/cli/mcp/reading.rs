@@ -15,9 +15,9 @@ use crate::model::status::ResultStatus;
 
 /// Time between two looks at results.
 const LOOK: Duration = Duration::from_millis(500);
-/// Looks after which the progress is told again.
+/// Number of looks after which the progress is told again.
 const LOOKS_TOLD: u32 = 10;
-/// Looks after which a conversation counts as half done in the progress; nobody knows its length.
+/// Number of looks after which a conversation counts as half done in the progress.
 const LOOKS_HALF: u32 = 60;
 
 /// Seconds that a tool waits for conversations when nothing else is asked for.
@@ -25,7 +25,7 @@ pub(super) const WAIT_S: u64 = 45;
 /// Longest time that a tool waits, in seconds.
 pub(super) const MOST_WAIT_S: u64 = 3600;
 
-/// Arguments of `read_result`.
+/// Arguments of the tool `read_result`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadResult {
@@ -39,7 +39,7 @@ pub(super) async fn read_result(call: &Call<'_>, asked: ReadResult) -> Result<Va
     let wait_s = asked.wait_s.map_or(Ok(0), |wait_s| wait_of(Some(wait_s)))?;
     let id = text_of(&asked.result_id);
     if id.is_empty() || !id.chars().all(|c| c.is_ascii_digit()) {
-        return Err(Fault::told("result_id must be the number of a result"));
+        return Err(Fault::from_text("result_id must be the number of a result"));
     }
     wait(call, std::slice::from_ref(&id), wait_s).await?;
     tell(call, &id).await
@@ -49,7 +49,7 @@ pub(super) async fn read_result(call: &Call<'_>, asked: ReadResult) -> Result<Va
 pub(super) fn wait_of(wait_s: Option<u64>) -> Result<u64, Fault> {
     match wait_s.unwrap_or(WAIT_S) {
         wait_s if wait_s <= MOST_WAIT_S => Ok(wait_s),
-        _ => Err(Fault::told(format!("wait_s must be a whole number from 0 to {MOST_WAIT_S}"))),
+        _ => Err(Fault::from_text(format!("wait_s must be a whole number from 0 to {MOST_WAIT_S}"))),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Resources: files of a result, and the schema of suites. Each file has a size limit, since an assistant reads it whole.
+//! Resources: files of a result, and the schema of suites. Each file has a size limit, since an assistant reads it
+//! whole.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

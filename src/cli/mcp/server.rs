@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::{ErrorData, ServerHandler};
 
 use super::asking::Fault;
-use super::session::{Call, Context};
+use super::session::{AssistantRequest, Call};
 use super::{resources, tools};
 use crate::cli::run::client::Client;
 
@@ -26,7 +26,7 @@ pub(super) enum Access {
     ByKey(Router),
 }
 
-/// Server of assistants.
+/// Server that assistants ask.
 #[derive(Clone)]
 pub(super) struct Assistant {
     access: Access,
@@ -46,7 +46,7 @@ impl Assistant {
     }
 
     /// Returns the client for a request.
-    fn client(&self, context: &Context) -> Result<Client, ErrorData> {
+    fn client(&self, context: &AssistantRequest) -> Result<Client, ErrorData> {
         let made = match &self.access {
             Access::One(client) => return Ok(client.clone()),
             Access::ByKey(routes) => {
@@ -65,11 +65,19 @@ impl ServerHandler for Assistant {
         ServerConfig::new(capabilities).with_server_info(own).with_instructions(INSTRUCTIONS)
     }
 
-    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: Context) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: AssistantRequest,
+    ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(tools::all()))
     }
 
-    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: AssistantRequest,
+    ) -> Result<CallToolResponse, ErrorData> {
         let client = self.client(&context)?;
         let answers = request.input_responses.unwrap_or_default();
         let call = Call { client, allow_trunks: self.allow_trunks, context: &context, answers };
@@ -84,7 +92,7 @@ impl ServerHandler for Assistant {
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Context,
+        _: AssistantRequest,
     ) -> Result<ListResourcesResult, ErrorData> {
         Ok(ListResourcesResult::with_all_items(resources::constants()))
     }
@@ -92,7 +100,7 @@ impl ServerHandler for Assistant {
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Context,
+        _: AssistantRequest,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
@@ -100,7 +108,7 @@ impl ServerHandler for Assistant {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        context: Context,
+        context: AssistantRequest,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let client = self.client(&context)?;
         resources::contents_of(&client, &request.uri).await.map(ReadResourceResponse::from)

@@ -6,8 +6,8 @@ use rmcp::service::RequestContext;
 
 use crate::cli::run::client::Client;
 
-/// Context of a request of an assistant.
-pub(super) type Context = RequestContext<RoleServer>;
+/// Request of an assistant, with the way back to who asks.
+pub(super) type AssistantRequest = RequestContext<RoleServer>;
 
 /// A tool call: client of the API, what is allowed, and who asks.
 pub(super) struct Call<'c> {
@@ -15,8 +15,8 @@ pub(super) struct Call<'c> {
     pub client: Client,
     /// True: telephone numbers may be called.
     pub allow_trunks: bool,
-    /// The request.
-    pub context: &'c Context,
+    /// The request that the call came by.
+    pub context: &'c AssistantRequest,
     /// Answers of a person to what was asked in an earlier round.
     pub answers: InputResponses,
 }

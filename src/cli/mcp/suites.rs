@@ -1,4 +1,5 @@
-//! `run_suite` and `read_suite`: a suite as the calls of `ringer run`, queued all at once. Which runs belong to a suite,
+//! `run_suite` and `read_suite`: a suite as the calls of `ringer run`, queued all at once. Which runs belong to a
+//! suite,
 //! and its gates, are tags of their simulations, so that they can be read after a restart, and by another assistant.
 
 use std::path::Path;
@@ -30,7 +31,7 @@ const SUITE: &str = "suite-";
 /// Beginning of the tag that keeps a gate.
 const GATE: &str = "gate-";
 
-/// Arguments of `run_suite`.
+/// Arguments of the tool `run_suite`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunSuite {
@@ -45,7 +46,7 @@ pub(super) struct RunSuite {
     wait_s: Option<u64>,
 }
 
-/// Arguments of `read_suite`.
+/// Arguments of the tool `read_suite`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadSuite {
@@ -54,7 +55,7 @@ pub(super) struct ReadSuite {
     wait_s: Option<u64>,
 }
 
-/// Arguments of `stop_suite`.
+/// Arguments of the tool `stop_suite`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StopSuite {
@@ -113,17 +114,17 @@ fn plan_of(asked: &RunSuite, word: &str) -> Result<Plan, Fault> {
     let root = parse(&asked.yaml, NAME).map_err(|problem| Fault::Told(problem.to_string()))?;
     let suite = of_node(&root, Path::new(NAME)).map_err(|problems| Fault::Told(lines(&problems)))?;
     if suite.spawn.is_some() {
-        return Err(Fault::told(format!("{NAME}: spawn: commands are started by `ringer run` only")));
+        return Err(Fault::from_text(format!("{NAME}: spawn: commands are started by `ringer run` only")));
     }
     if let Connect::Made(made) = &suite.connect {
         if made.room.is_some() {
-            return Err(Fault::told(format!(
+            return Err(Fault::from_text(format!(
                 "{}: rooms are entered by `ringer run` only, which has their keys",
                 made.at
             )));
         }
         if !made.codecs.is_empty() {
-            return Err(Fault::told(format!("{}: codecs are settings of the engine", made.at)));
+            return Err(Fault::from_text(format!("{}: codecs are settings of the engine", made.at)));
         }
     }
     let connect = suite.connect;
@@ -208,7 +209,7 @@ struct Run {
 /// Returns the runs of a suite in the order of its calls.
 async fn runs(call: &Call<'_>, word: &str) -> Result<Vec<Run>, Fault> {
     let is_word = word.starts_with(SUITE) && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    let unknown = || Fault::told(format!("suite_run: there is no suite {word:?} at this server"));
+    let unknown = || Fault::from_text(format!("suite_run: there is no suite {word:?} at this server"));
     if !is_word {
         return Err(unknown());
     }
@@ -293,12 +294,12 @@ fn call_of_run(run: &Run, record: &Value) -> Played {
 mod tests {
     use super::*;
 
-    fn asked(yaml: &str) -> RunSuite {
+    fn run_of(yaml: &str) -> RunSuite {
         RunSuite { yaml: yaml.to_owned(), filter: None, repeat: None, seed: None, wait_s: None }
     }
 
     fn problem(yaml: &str) -> String {
-        match plan_of(&asked(yaml), "suite-1") {
+        match plan_of(&run_of(yaml), "suite-1") {
             Err(Fault::Told(why)) => why,
             _ => panic!("it is planned: {yaml}"),
         }
@@ -326,7 +327,7 @@ mod tests {
     fn a_gate_is_kept_in_tags() {
         let yaml = "version: 1\nconnect: { sip: \"sip:a@127.0.0.1:5\" }\n\
              scenarios:\n  - { name: a, goal: Book., repeat: 3, gate: { pass_rate: 0.65, untold: ignore } }\n  - { name: b, goal: Go. }\n";
-        let Ok(plan) = plan_of(&asked(yaml), "suite-1") else { panic!("it is a suite") };
+        let Ok(plan) = plan_of(&run_of(yaml), "suite-1") else { panic!("it is a suite") };
         assert_eq!(plan.jobs.iter().map(|job| job.seed).collect::<Vec<_>>(), [1, 2, 3, 1]);
         for job in &plan.jobs {
             let tags = &job.scenario.simulation["tags"];

@@ -18,7 +18,7 @@ use crate::cli::run::schema;
 #[serde(deny_unknown_fields)]
 struct None {}
 
-/// Arguments of `list_runs`.
+/// Arguments of the tool `list_runs`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListRuns {
@@ -30,7 +30,7 @@ fn twenty() -> u32 {
     20
 }
 
-/// Performs a tool.
+/// Performs a tool call of an assistant.
 pub(super) async fn perform(call: &Call<'_>, name: &str, arguments: Map<String, Value>) -> Result<Value, Fault> {
     match name {
         "call_agent" => calls::call_agent(call, arguments_of(name, arguments)?).await,
@@ -49,23 +49,24 @@ pub(super) async fn perform(call: &Call<'_>, name: &str, arguments: Map<String, 
         "list_levers" => arguments_of::<None>(name, arguments).map(drop).map(|()| levers::levers(call))?.await,
         _ => {
             let known: Vec<String> = all().iter().map(|tool| tool.name.to_string()).collect();
-            Err(Fault::told(format!("there is no tool {name:?}; there are {}", known.join(", "))))
+            Err(Fault::from_text(format!("there is no tool {name:?}; there are {}", known.join(", "))))
         }
     }
 }
 
 fn arguments_of<T: DeserializeOwned>(name: &str, arguments: Map<String, Value>) -> Result<T, Fault> {
-    serde_json::from_value(Value::Object(arguments)).map_err(|error| Fault::told(format!("{name}: arguments: {error}")))
+    serde_json::from_value(Value::Object(arguments))
+        .map_err(|error| Fault::from_text(format!("{name}: arguments: {error}")))
 }
 
-/// Returns all tools.
+/// Returns the tools that assistants are offered.
 pub(super) fn all() -> Vec<Tool> {
     let wait = json!({ "type": "integer", "minimum": 0, "maximum": MOST_WAIT_S,
         "description": format!("Seconds to wait for the end; default {WAIT_S}. 0 only starts.") });
     let seed = json!({ "type": "integer", "minimum": 0,
         "description": "Seed of all random choices; the same seed repeats the same caller. Default 1." });
     let suite = json!({ "type": "string", "description": "The word suite_run of run_suite." });
-    vec![
+    let mut tools = vec![
         changing(
             "call_agent",
             "Call an agent once, as a simulated caller. Tells verdict, words and latencies, or the id \
@@ -113,6 +114,14 @@ pub(super) fn all() -> Vec<Tool> {
             }),
             &["result_id"],
         ),
+    ];
+    tools.extend(lists());
+    tools
+}
+
+/// Returns the tools that list what there is.
+fn lists() -> [Tool; 6] {
+    [
         reading_tool(
             "list_runs",
             "List runs, newest first.",

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Args, server};
+use super::Args;
+use crate::cli::run::arms::split_by_lines;
 use crate::cli::run::plan::Plan;
 use crate::cli::run::{self, Stop};
 use crate::suite::Played;
@@ -34,22 +35,6 @@ pub(super) struct Original {
 }
 
 impl Original {
-    /// Reads what the flags name.
-    ///
-    /// # Errors
-    /// It is no result, has no seeds, or its scenarios are gone.
-    pub(super) async fn from_args(args: &Args) -> Result<Original, Stop> {
-        let is_id = !args.result.is_empty() && args.result.bytes().all(|byte| byte.is_ascii_digit());
-        match &args.server {
-            Some(address) if is_id && !Path::new(&args.result).exists() => server::read_result(args, address).await,
-            None if is_id && !Path::new(&args.result).exists() => Err(Stop::bad(format!(
-                "RESULT {}: there is no such folder; the id of a result needs --server",
-                args.result
-            ))),
-            _ => read_folder(args),
-        }
-    }
-
     /// Returns the number of pairs whose timeline and recording are the same bytes, and the number of all; `out`: the
     /// folder of the second calls.
     pub(super) fn count_identical(&self, pairs: &[Pair<'_>], out: &Path) -> (u64, u64) {
@@ -72,7 +57,7 @@ impl Original {
     }
 }
 
-fn read_folder(args: &Args) -> Result<Original, Stop> {
+pub(super) fn read_folder(args: &Args) -> Result<Original, Stop> {
     let path = PathBuf::from(&args.result);
     let file = if path.is_dir() { path.join(RESULTS) } else { path };
     let folder = file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
@@ -97,7 +82,7 @@ fn read_folder(args: &Args) -> Result<Original, Stop> {
     let repeat = args.repeat.unwrap_or_else(|| u32::try_from(seeds.len()).unwrap_or(1).min(1000));
     let paths = files_of(&recorded, &folder)?;
     let run = args.run_args(&paths, is_virtual, first, repeat)?;
-    let mut plan = Plan::from_args(&run)?;
+    let mut plan = Plan::from_args(&run, split_by_lines)?;
     check_scenarios(&plan, &recorded, &paths)?;
     plan.jobs.retain(|job| recorded.iter().any(|call| call.scenario == job.scenario.name));
     notes.extend(changed_since(&plan, &manifest));

@@ -89,7 +89,7 @@ impl Plan {
 ///
 /// # Errors
 /// A name that is no line, or a gate without a line of the run.
-pub(crate) fn lines(args: &Args) -> Result<Option<Vec<Arm>>, Stop> {
+fn lines(args: &Args) -> Result<Option<Vec<Arm>>, Stop> {
     let Some(named) = &args.lines else {
         return match args.gate_lines {
             Some(_) => Err(Stop::bad("--gate-lines needs --lines")),
@@ -118,8 +118,20 @@ pub(crate) fn lines(args: &Args) -> Result<Option<Vec<Arm>>, Stop> {
 /// Word for all lines.
 pub(crate) const ALL: &str = "all";
 
+/// Splits the calls of a plan by the lines that the flags name; without any the plan stays as it is.
+///
+/// # Errors
+/// A flag names no line, or there are too many calls.
+pub(crate) fn split_by_lines(plan: &mut Plan, args: &Args) -> Result<(), Stop> {
+    let Some(arms) = lines(args)? else { return Ok(()) };
+    plan.notes.extend(replaced_conditions(plan));
+    plan.split(&arms)?;
+    plan.lines = LINES.iter().filter(|line| arms.iter().any(|arm| arm.name == line.name)).collect();
+    Ok(())
+}
+
 /// Returns a note on scenarios whose own conditions the lines replace; `None`: there are none.
-pub(crate) fn replaced_conditions(plan: &Plan) -> Option<String> {
+fn replaced_conditions(plan: &Plan) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     for job in &plan.jobs {
         let fields = telephone::replaced_fields(&job.scenario.human);

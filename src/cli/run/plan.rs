@@ -8,7 +8,7 @@ use super::files::files;
 use super::platforms;
 use super::rooms::{self, Entry, Tokens};
 
-use super::{Args, Stop, arms, refusal, text_of};
+use super::{Args, Stop, refusal, text_of};
 use crate::cli::out::Out;
 use crate::clock::new_id;
 use crate::config::{nearest, variable};
@@ -17,7 +17,7 @@ use crate::suite::expand::{Connect, Made};
 use crate::suite::file::{Scenario, from_file};
 use crate::suite::mask::mask;
 use crate::suite::spawn::Spawn;
-use crate::suite::telephone::{LINES, TelephoneLine};
+use crate::suite::telephone::TelephoneLine;
 use crate::suite::verdict::Judgement;
 use crate::suite::yaml::Place;
 use crate::suite::{Played, baseline};
@@ -138,13 +138,12 @@ impl Plan {
         Plan { suites: vec![suite], jobs, ..Plan::empty(args) }
     }
 
-    /// Reads the files.
+    /// Reads the files; `arrange` may make several calls of one.
     ///
     /// # Errors
     /// Everything that is wrong in them, or that no scenario is asked for.
-    pub(crate) fn from_args(args: &Args) -> Result<Plan, Stop> {
+    pub(crate) fn from_args(args: &Args, arrange: impl Fn(&mut Plan, &Args) -> Result<(), Stop>) -> Result<Plan, Stop> {
         let mut plan = Plan::empty(args);
-        let lines = arms::lines(args)?;
         let (mut problems, mut names): (Vec<String>, Vec<(String, String)>) = Default::default();
         let mut wanted = 0;
         for (at, path) in files(&args.paths).map_err(Stop::bad)?.into_iter().enumerate() {
@@ -193,11 +192,7 @@ impl Plan {
             }
             plan.suites.push(Suite { at, file, connect: suite.connect, spawn: suite.spawn, entry });
         }
-        if let Some(arms) = lines {
-            plan.notes.extend(arms::replaced_conditions(&plan));
-            plan.split(&arms)?;
-            plan.lines = LINES.iter().filter(|line| arms.iter().any(|arm| arm.name == line.name)).collect();
-        }
+        arrange(&mut plan, args)?;
         problems.extend(plan.repeated_dispatches());
         if problems.is_empty() && wanted == 0 {
             let asked = args.filter.iter().chain(&args.tag).next().map_or("", String::as_str);

@@ -188,7 +188,8 @@ mod tests {
             (0, 0, Verdict::Failed),
             (0, 500, Verdict::Unknown),
             (0, 1000, Verdict::Passed),
-            (37, 10_000, Verdict::Passed),
+            (36, 10_000, Verdict::Passed),
+            (37, 10_000, Verdict::Unknown),
             (45, 10_000, Verdict::Unknown),
             (50, 10_000, Verdict::Failed),
         ] {

@@ -16,11 +16,11 @@ pub(super) enum Kind {
     Integer,
     /// Numbers in double precision.
     Number,
-    /// True or false.
+    /// Values that are true or false.
     Truth,
-    /// Texts.
+    /// Values that are texts.
     Text,
-    /// What the values of the column show: all numbers, all true or false, else texts.
+    /// Type that the values of the column show: all numbers, all true or false, else texts.
     Any,
 }
 
