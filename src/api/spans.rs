@@ -17,7 +17,7 @@ use crate::endpoint::{Ctx, Endpoint, In, Nothing, get, post, with_tag};
 use crate::response::{JSON, PROTOBUF, Traces, detail, respond};
 
 /// Most bytes of a compressed body when it is unpacked.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 struct IdPath {
@@ -101,7 +101,11 @@ fn plain_value(headers: &HeaderMap, name: &HeaderName) -> String {
 /// Returns a body as it was before its compression.
 fn unpack(headers: &HeaderMap, bytes: Bytes) -> Result<Bytes, Box<Response>> {
     match plain_value(headers, &CONTENT_ENCODING).as_str() {
-        "" | "identity" => return Ok(bytes),
+        "" | "identity" if bytes.len() <= MOST_BYTES => return Ok(bytes),
+        "" | "identity" => {
+            let why = format!("The body is too large, the limit is {MOST_BYTES} bytes");
+            return Err(Box::new(detail(StatusCode::PAYLOAD_TOO_LARGE, &why)));
+        }
         "gzip" => {}
         _ => {
             let why = "Content-Encoding must be gzip or identity";

@@ -259,10 +259,9 @@ async fn load(args: &Args) -> Result<Figures, String> {
         let _ = std::fs::remove_dir_all(&folder);
     }
     let mut figures = measured?;
-    figures.far_side = match far {
-        Some(far) => far.stop().await,
-        None => None,
-    };
+    if let Some(far) = far {
+        figures.far_side = far.stop().await;
+    }
     Ok(figures)
 }
 

@@ -12,6 +12,7 @@ mod session;
 mod suites;
 mod tools;
 
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -87,9 +88,29 @@ fn refuse(why: String, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Returns the key of the engine: a folder that is kept has one that was made with it.
+fn key_of(data: Option<&Path>) -> Result<String, String> {
+    let made = format!("mcp-{}", new_id());
+    let Some(folder) = data else { return Ok(made) };
+    let path = folder.join("mcp.key");
+    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    match std::fs::read_to_string(&path) {
+        Ok(kept) => return Ok(kept.trim().to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(told(error)),
+    }
+    std::fs::create_dir_all(folder).map_err(told)?;
+    let file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(&path);
+    std::io::Write::write_all(&mut file.map_err(told)?, made.as_bytes()).map_err(told)?;
+    Ok(made)
+}
+
 /// Serves with an engine of its own, which ends with it.
 async fn with_engine(args: &Args, config: &Config, work: &Path, stop: &mut Signals) -> ExitCode {
-    let key = format!("mcp-{}", new_id());
+    let key = match key_of(args.data.as_deref()) {
+        Ok(key) => key,
+        Err(why) => return refuse(why, BAD_USAGE),
+    };
     let mut engine = match start(args, config, work, &key) {
         Ok(engine) => engine,
         Err(why) => return refuse(why, BAD_USAGE),

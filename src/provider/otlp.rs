@@ -89,6 +89,11 @@ pub fn request(spans: &[Span]) -> Vec<u8> {
     ExportTraceServiceRequest { resource_spans: vec![of_resource] }.encode_to_vec()
 }
 
+/// Most spans of one request: each of them has the name of its service.
+const MOST_SPANS: usize = 10_000;
+/// Characters of the name of a service that are kept.
+const SERVICE_CHARS: usize = 255;
+
 /// Reads the spans of a request, in the binary form or as JSON.
 ///
 /// # Errors
@@ -101,11 +106,17 @@ pub fn read_request(body: &[u8], is_json: bool) -> Result<Vec<AgentSpan>, String
         false => ExportTraceServiceRequest::decode(body)
             .map_err(|error| format!("the body is no OTLP request in protobuf: {error}"))?,
     };
-    let mut spans = Vec::new();
+    let scopes = request.resource_spans.iter().flat_map(|of_resource| &of_resource.scope_spans);
+    let count: usize = scopes.map(|scope| scope.spans.len()).sum();
+    if count > MOST_SPANS {
+        return Err(format!("there are {count} spans in one request; at most {MOST_SPANS} are taken"));
+    }
+    let mut spans = Vec::with_capacity(count);
     for of_resource in request.resource_spans {
         let resource = of_resource.resource.map(|resource| resource.attributes).unwrap_or_default();
         let named = resource.into_iter().find(|pair| pair.key == SERVICE_NAME);
-        let service = named.and_then(|pair| read_value(pair.value, 0).as_str().map(str::to_owned));
+        let service = named
+            .and_then(|pair| Some(read_value(pair.value, 0).as_str()?.chars().take(SERVICE_CHARS).collect::<String>()));
         let found = of_resource.scope_spans.into_iter().flat_map(|scope| scope.spans);
         spans.extend(found.map(|span| of_message(span, service.clone())));
     }
@@ -185,7 +196,8 @@ fn of_message(span: Sent, service: Option<String>) -> AgentSpan {
     AgentSpan {
         trace: hex::encode(span.trace_id),
         id: hex::encode(span.span_id),
-        parent: Some(hex::encode(span.parent_span_id)).filter(|id| !id.is_empty()),
+        // Some exporters send zeros for a span without a parent.
+        parent: Some(hex::encode(span.parent_span_id)).filter(|id| id.bytes().any(|digit| digit != b'0')),
         name: span.name,
         service,
         from_ns: span.start_time_unix_nano,

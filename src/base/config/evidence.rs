@@ -28,7 +28,7 @@ pub enum Capture {
 }
 
 impl Evidence {
-    /// Reads the section.
+    /// Reads the settings of the section.
     pub(super) fn read(&mut self, from: &mut Source) {
         let capture = |text: &str| match text {
             "off" => Some(Capture::Off),

@@ -47,6 +47,8 @@ fn problem(one: &Value) -> String {
 
 /// Digits from which on the user of a SIP address is taken for a telephone number.
 const LEAST_DIGITS: usize = 7;
+/// Short numbers that lead to the telephone network from many exchanges.
+const EMERGENCY: [&str; 5] = ["110", "112", "911", "988", "999"];
 
 /// Returns the telephone number that is called for an agent with these fields; `None`: it has none. A SIP address whose
 /// user is a number counts, since it may lead to a trunk.
@@ -58,11 +60,14 @@ pub(super) fn number_of(agent: &Map<String, Value>) -> Option<String> {
         let user = rest.split_once('@').map_or(if scheme.eq_ignore_ascii_case("tel") { rest } else { "" }, |at| at.0);
         let user = percent_encoding::percent_decode_str(user).decode_utf8_lossy();
         let number: String = user.split([';', ':']).next()?.chars().filter(|c| !"-.() ".contains(*c)).collect();
-        let digits = number.strip_prefix('+').unwrap_or(&number);
-        let is_number = digits.len() >= LEAST_DIGITS && digits.chars().all(|c| c.is_ascii_digit());
-        is_number.then_some(number)
+        // Codes before a number, as *67 or 9 and a comma, are no letters.
+        let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+        let is_number = digits.len() >= LEAST_DIGITS || EMERGENCY.contains(&&*digits);
+        (is_number && !number.chars().any(char::is_alphabetic)).then_some(number)
     };
-    text("phone_number").map(str::to_owned).or_else(user)
+    // Whoever answers may name a number.
+    let dynamic = || text("dynamic_sip_webhook_url").map(|_| "that its webhook names".to_owned());
+    text("phone_number").map(str::to_owned).or_else(user).or_else(dynamic)
 }
 
 /// Checks whether a call to these numbers may be made.

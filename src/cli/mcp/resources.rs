@@ -98,18 +98,17 @@ pub(super) async fn contents_of(client: &Client, uri: &str) -> Result<ReadResour
         return Err(none(format!("there is no resource {uri}; a result has {RESULTS}ID/ and {}", names.join(", "))));
     };
     let path = format!("/v1/simulation-result/{id}/{}", file.route);
-    let bytes = client.file(&path).await.map_err(|trouble| match &trouble {
+    let found = client.file_up_to(&path, MOST_BYTES).await.map_err(|trouble| match &trouble {
         Trouble::Refused(refusal) if refusal.status == 404 => none(refusal.message.clone()),
         Trouble::Refused(_) | Trouble::Key(_) => ErrorData::invalid_request(trouble.to_string(), None),
         Trouble::Unreached(_) => ErrorData::internal_error(trouble.to_string(), None),
     })?;
-    if bytes.len() > MOST_BYTES {
+    let bytes = found.map_err(|length| {
         let why = format!(
-            "{uri} has {} bytes, and at most {MOST_BYTES} are given here: ask for another form of it, or GET {path}",
-            bytes.len()
+            "{uri} has {length} bytes or more, and at most {MOST_BYTES} are given here: ask for another form of it, or GET {path}"
         );
-        return Err(ErrorData::invalid_request(why, Some(json!({ "bytes": bytes.len(), "most_bytes": MOST_BYTES }))));
-    }
+        ErrorData::invalid_request(why, Some(json!({ "bytes": length, "most_bytes": MOST_BYTES })))
+    })?;
     let contents = match file.mime {
         "application/json" => ResourceContents::text(String::from_utf8_lossy(&bytes), uri),
         _ => ResourceContents::blob(STANDARD.encode(&bytes), uri),

@@ -143,6 +143,25 @@ impl Client {
         bytes.map(|bytes| bytes.to_vec()).map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
     }
 
+    /// Sends a GET; returns the bytes of a file, or its length if it is longer than `most` bytes, as far as it is known.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub(crate) async fn file_up_to(&self, path: &str, most: usize) -> Result<Result<Vec<u8>, u64>, Trouble> {
+        let mut answer = self.send(self.client.get(format!("{}{path}", self.base))).await?;
+        if let Some(length) = answer.content_length().filter(|length| *length > most as u64) {
+            return Ok(Err(length));
+        }
+        let mut bytes = Vec::new();
+        while let Some(piece) = answer.chunk().await.map_err(|error| Trouble::Unreached(format!("{path}: {error}")))? {
+            bytes.extend_from_slice(&piece);
+            if bytes.len() > most {
+                return Ok(Err(bytes.len() as u64));
+            }
+        }
+        Ok(Ok(bytes))
+    }
+
     /// Returns the events of a result as they happen.
     ///
     /// # Errors

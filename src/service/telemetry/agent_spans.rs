@@ -198,6 +198,7 @@ fn fault_of(span: &AgentSpan) -> Option<String> {
     Some(match () {
         () if !is_id(&span.trace, 32) => "the trace id is not 16 bytes, or zero".to_owned(),
         () if !is_id(&span.id, 16) => "the span id is not 8 bytes, or zero".to_owned(),
+        () if span.parent.as_deref().is_some_and(|id| !is_id(id, 16)) => "the parent span id is not 8 bytes".to_owned(),
         () if span.name.is_empty() => "the span has no name".to_owned(),
         () if span.from_ns == 0 || i64::try_from(span.from_ns.max(span.to_ns)).is_err() => {
             "the span has no start, or one beyond the year 2262".to_owned()
