@@ -238,7 +238,7 @@ async fn requests_that_are_no_otlp_are_refused() {
         (vec![kind("text/plain")], b"", 415, "Content-Type must be application/x-protobuf or application/json"),
         (vec![kind(PROTOBUF), ("content-encoding", "br")], b"", 415, "gzip or identity"),
         (vec![kind(PROTOBUF), ("content-encoding", "gzip")], b"plain", 400, "no gzip"),
-        (vec![kind(PROTOBUF), ("content-encoding", "gzip")], &bomb, 413, "16777216 bytes"),
+        (vec![kind(PROTOBUF), ("content-encoding", "gzip")], &bomb, 413, "4194304 bytes"),
         (vec![kind(PROTOBUF), ("x-api-key", "wrong")], b"", 401, "key"),
         (vec![kind(PROTOBUF), ("x-api-key", "$read")], b"", 403, "write"),
         (vec![kind(PROTOBUF)], b"", 200, ""),

@@ -143,7 +143,7 @@ impl Client {
         bytes.map(|bytes| bytes.to_vec()).map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
     }
 
-    /// Sends a GET; returns the bytes of a file, or its length if it is longer than `most` bytes, as far as it is known.
+    /// Sends a GET; returns the bytes of a file, or as much of its length as is known if it is over `most` bytes.
     ///
     /// # Errors
     /// See [`Trouble`].
