@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn the_page_is_small_and_its_modules_can_be_joined() {
         let bytes: usize = ASSETS.iter().map(|asset| asset.text.len()).sum();
-        assert!(bytes + SHELL.len() <= 260 * 1024, "{bytes} bytes");
+        assert!(bytes + SHELL.len() <= 276 * 1024, "{bytes} bytes");
         let mut names = std::collections::BTreeSet::new();
         for asset in &SCRIPTS[..OF_A_CALL] {
             assert!(!asset.text.contains("</script"), "{}", asset.path);

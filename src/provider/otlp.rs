@@ -100,6 +100,10 @@ const SERVICE_CHARS: usize = 255;
 /// What is wrong with the request.
 pub fn read_request(body: &[u8], is_json: bool) -> Result<Vec<AgentSpan>, String> {
     let request: ExportTraceServiceRequest = match is_json {
+        // A list would be read as the fields of the request.
+        true if body.trim_ascii_start().first() != Some(&b'{') => {
+            return Err("the body is no OTLP request in JSON: it is no object".to_owned());
+        }
         true => {
             serde_json::from_slice(body).map_err(|error| format!("the body is no OTLP request in JSON: {error}"))?
         }
