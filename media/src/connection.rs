@@ -143,8 +143,7 @@ impl LinkModel {
     }
 
     /// Returns the time at which a replacement of a lost packet goes on: `now` and the delay of every packet, or the
-    /// time
-    /// of the packet before it when that is later.
+    /// time of the packet before it when that is later.
     fn fills(&mut self, now: Time) -> Time {
         self.latest = self.latest.max(now + self.delay);
         self.latest

@@ -12,10 +12,10 @@ use clap::Parser;
 
 use self::kept::{Original, read_folder};
 use self::write::Report;
+use super::UNREACHABLE;
 use super::out::Out;
 use super::run::arms::{Arm, Difference};
 use super::run::{self, Ended, INTERRUPTED, Stop, UNKNOWN, make_calls};
-use super::{BAD_USAGE, UNREACHABLE, complain};
 use crate::suite::Played;
 use crate::suite::change::{self, Change};
 use crate::suite::pairs::pair;
@@ -90,14 +90,7 @@ const REAL_TOLERANCE_MS: f64 = 200.0;
 pub async fn run(args: Args) -> ExitCode {
     match replay(&args, &Out::standard()).await {
         Ok(code) => ExitCode::from(code),
-        Err(Stop::Bad(lines)) => {
-            lines.iter().for_each(complain);
-            ExitCode::from(BAD_USAGE)
-        }
-        Err(Stop::Unreached(why)) => {
-            complain(why);
-            ExitCode::from(UNREACHABLE)
-        }
+        Err(stop) => stop.complain(),
     }
 }
 

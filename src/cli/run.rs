@@ -150,6 +150,20 @@ impl Stop {
     pub(super) fn bad(why: impl Into<String>) -> Stop {
         Stop::Bad(vec![why.into()])
     }
+
+    /// Tells the reason; returns the exit code for it.
+    pub(super) fn complain(self) -> ExitCode {
+        match self {
+            Stop::Bad(lines) => {
+                lines.iter().for_each(complain);
+                ExitCode::from(BAD_USAGE)
+            }
+            Stop::Unreached(why) => {
+                complain(why);
+                ExitCode::from(UNREACHABLE)
+            }
+        }
+    }
 }
 
 impl From<Trouble> for Stop {
@@ -190,14 +204,7 @@ pub async fn run(mut args: Args) -> ExitCode {
             out.verdict(true)
         }
         Ok(code) => ExitCode::from(code),
-        Err(Stop::Bad(lines)) => {
-            lines.iter().for_each(complain);
-            ExitCode::from(BAD_USAGE)
-        }
-        Err(Stop::Unreached(why)) => {
-            complain(why);
-            ExitCode::from(UNREACHABLE)
-        }
+        Err(stop) => stop.complain(),
     }
 }
 

@@ -2,8 +2,7 @@
 
 words! {
     /// Forms of a run: rows as a table, as one JSON object, as a JSON object a line, or by columns; JUnit has a test
-    /// case
-    /// for each result.
+    /// case for each result.
     ExportFormat {
         Csv = "csv", Json = "json", Junit = "junit", Parquet = "parquet", Jsonl = "jsonl",
     } default Csv

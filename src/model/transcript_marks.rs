@@ -10,7 +10,7 @@ const TIERS: [Role; 2] = [Role::User, Role::Agent];
 
 impl Transcript {
     /// Returns who spoke when as RTTM (NIST Rich Transcription, appendix A of the evaluation plan of 2009), by onset.
-    /// What has no length, like a written message, is no speech and has no line.
+    /// An entry without length, like a written message, is no speech and has no line.
     pub fn rttm(&self) -> String {
         let mut text = String::new();
         let file = format!("result-{}", self.simulation_result_id);
@@ -23,8 +23,7 @@ impl Transcript {
     }
 
     /// Returns the transcript as a TextGrid of Praat in the long text format. Each side has an interval tier that
-    /// covers
-    /// `length_ms`, the length of the conversation; what lies behind it makes the tiers longer.
+    /// covers `length_ms`, the length of the conversation; what lies behind it makes the tiers longer.
     ///
     /// Intervals of a tier do not overlap, so an entry begins when the one before it has ended. A written message
     /// lasts 1 ms.

@@ -97,7 +97,7 @@ const SERVICE_CHARS: usize = 255;
 /// Reads the spans of a request, in the binary form or as JSON.
 ///
 /// # Errors
-/// What is wrong with the request.
+/// Says what is wrong with the request.
 pub fn read_request(body: &[u8], is_json: bool) -> Result<Vec<AgentSpan>, String> {
     let request: ExportTraceServiceRequest = match is_json {
         // A list would be read as the fields of the request.

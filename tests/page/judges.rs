@@ -11,7 +11,7 @@ use crate::program::{KEY, Program, up};
 const CASES: usize = 12;
 
 /// Starts a server whose model judges calls and cases: calls by `reached`, cases as they are labelled but for `wrong`.
-/// What is no question to a judge it leaves to others.
+/// Other questions are answered with words of a caller.
 async fn judge(reached: bool, wrong: &'static [usize]) -> ModelServer {
     let answer = move |first: &str, last: &str| {
         if !first.contains("goal_success") {

@@ -1,6 +1,5 @@
-//! What one can vary in a scenario: fields of callers by subject, as the API's document describes them, with the
-//! numbers
-//! behind their levels.
+//! Levers of a scenario: fields of callers by subject, as the API's document describes them, with the numbers behind
+//! their levels.
 
 use serde_json::{Map, Value, json};
 

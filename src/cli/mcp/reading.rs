@@ -13,7 +13,7 @@ use crate::cli::run::client::Trouble;
 use crate::cli::run::text_of;
 use crate::model::status::ResultStatus;
 
-/// Time between two looks at results.
+/// Time between two looks at results: nothing tells of the end of several at once.
 const LOOK: Duration = Duration::from_millis(500);
 /// Number of looks after which the progress is told again.
 const LOOKS_TOLD: u32 = 10;

@@ -1,6 +1,6 @@
 //! `run_suite` and `read_suite`: a suite as the calls of `ringer run`, queued all at once. Which runs belong to a
-//! suite,
-//! and its gates, are tags of their simulations, so that they can be read after a restart, and by another assistant.
+//! suite, and its gates, are tags of their simulations, so that they can be read after a restart, and by another
+//! assistant.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What an earlier run has left: its calls with their seeds, and the files that they were made of.
+//! An earlier run, as its folder has it: its calls with their seeds, and the files that they were made of.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -145,7 +145,7 @@ fn replaced_conditions(plan: &Plan) -> Option<String> {
 
 /// Longest time that voices of noises are waited for.
 const NOISES_WITHIN: Duration = Duration::from_secs(90);
-/// Time between two looks at them.
+/// Time between two looks at them: a server tells of them only when it is asked.
 const LOOK: Duration = Duration::from_millis(300);
 /// Beginning of a warning that they are missing.
 const IMITATED: &str = "its+voices+are+imitated";

@@ -1,6 +1,5 @@
 //! Client of a run at its server: JSON and files over HTTP, or inside the process of the server, with the reason where
-//! a
-//! request is refused.
+//! a request is refused.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What became of the calls of a selftest: how many faults were found, and who was charged wrongly.
+//! Counts of the calls of a selftest: how many faults were found, and who was charged wrongly.
 
 use serde_json::{Value, json};
 
