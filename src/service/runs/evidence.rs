@@ -79,15 +79,15 @@ impl Runs {
         finished.await.map_err(Error::internal)?.map_err(Error::internal)
     }
 
-    /// Returns the stamp over a manifest: the stored one, else a new one. An authority that does not answer is asked
-    /// again when the evidence is asked for again.
+    /// Returns the stamp over a manifest: the stored one, else a new one where an authority is set. One that does not
+    /// answer is asked again when the evidence is asked for again.
     async fn stamp_of(&self, result_id: i64, manifest: &[u8]) -> Result<Option<Vec<u8>>> {
-        let Some(url) = &self.settings.timestamp_url else { return Ok(None) };
         let sha256 = Sha256::digest(manifest);
         let name = hex::encode(sha256);
-        let stored = match self.store.evidence_stamp(result_id, &name).await? {
-            Some(stored) => stored,
-            None => match self.ask_for_stamp(url, &sha256).await {
+        let stored = match (self.store.evidence_stamp(result_id, &name).await?, &self.settings.timestamp_url) {
+            (None, None) => return Ok(None),
+            (Some(stored), _) => stored,
+            (None, Some(url)) => match self.ask_for_stamp(url, &sha256).await {
                 Ok(answer) => {
                     let stamp = BASE64.encode(answer);
                     self.store.keep_evidence_stamp(result_id, &name, &stamp, self.clock.now_ms()).await?
