@@ -144,7 +144,7 @@ impl Synthesizer for SynthesizerPair {
         self.first.status()
     }
 
-    fn model(&self, voice: &Voice) -> Option<ModelName> {
+    fn model<'a>(&'a self, voice: &'a Voice) -> Job<'a, Option<ModelName>> {
         self.first.model(voice)
     }
 }

@@ -374,11 +374,11 @@ impl Synthesizer for KokoroSpeech {
         }
     }
 
-    fn model(&self, voice: &Voice) -> Option<ModelName> {
+    fn model<'a>(&'a self, voice: &'a Voice) -> Job<'a, Option<ModelName>> {
         match self.has(voice) {
             true => {
                 let sha256 = Some(self.maker.sha256.clone());
-                Some(ModelName { sha256, ..ModelName::new("kokoro", &self.maker.name) })
+                Box::pin(std::future::ready(Some(ModelName { sha256, ..ModelName::new("kokoro", &self.maker.name) })))
             }
             false => self.behind.model(voice),
         }

@@ -235,8 +235,8 @@ pub trait Synthesizer: Send + Sync {
     fn status(&self) -> Status;
 
     /// Returns the name of the model that speaks with this voice; `None` where nobody tells it.
-    fn model(&self, _voice: &Voice) -> Option<ModelName> {
-        None
+    fn model<'a>(&'a self, _voice: &'a Voice) -> Job<'a, Option<ModelName>> {
+        Box::pin(std::future::ready(None))
     }
 }
 

@@ -46,17 +46,20 @@ pub struct PiperSpeech {
     tasks: Tasks,
 }
 
-/// Loaded voices, by file.
+/// Voices that were needed, by file.
 #[derive(Default)]
-struct Voices(Mutex<HashMap<PathBuf, LoadedOnce>>);
+struct Voices(Mutex<HashMap<PathBuf, Arc<Needed>>>);
 
-/// A voice that is loaded by the first who needs it.
-type LoadedOnce = Arc<OnceLock<Result<Arc<Loaded>, Failure>>>;
+/// A voice that is read by the first who needs it.
+#[derive(Default)]
+struct Needed {
+    loaded: OnceLock<Result<Arc<Loaded>, Failure>>,
+    /// SHA-256 of the file; `None`: it cannot be read.
+    sha256: OnceLock<Option<String>>,
+}
 
 struct Loaded {
     voice: PiperVoice,
-    /// SHA-256 of its file; `None`: that could not be read again.
-    sha256: Option<String>,
     /// Words a minute at length 1, and the gain to the speech level: of the speakers that were asked for.
     own: Mutex<HashMap<i32, (f32, f64)>>,
 }
@@ -66,22 +69,21 @@ fn failure(message: String) -> Failure {
 }
 
 impl Voices {
-    fn get(&self, path: &Path) -> Result<Arc<Loaded>, Failure> {
-        let place = {
-            let mut voices = self.0.lock();
-            voices.entry(path.to_owned()).or_default().clone()
-        };
-        let load = || {
-            let voice = PiperVoice::load(path).map_err(|why| failure(format!("the voice cannot speak: {why}")))?;
-            Ok(Arc::new(Loaded { voice, sha256: file_sha256(path).ok(), own: Mutex::default() }))
-        };
-        place.get_or_init(load).clone()
+    fn needed(&self, path: &Path) -> Arc<Needed> {
+        self.0.lock().entry(path.to_owned()).or_default().clone()
     }
 
-    /// Returns the SHA-256 of a voice that is loaded.
+    fn get(&self, path: &Path) -> Result<Arc<Loaded>, Failure> {
+        let load = || {
+            let voice = PiperVoice::load(path).map_err(|why| failure(format!("the voice cannot speak: {why}")))?;
+            Ok(Arc::new(Loaded { voice, own: Mutex::default() }))
+        };
+        self.needed(path).loaded.get_or_init(load).clone()
+    }
+
+    /// Returns the SHA-256 of a voice's file, read once.
     fn sha256(&self, path: &Path) -> Option<String> {
-        let place = self.0.lock().get(path)?.clone();
-        place.get()?.as_ref().ok()?.sha256.clone()
+        self.needed(path).sha256.get_or_init(|| file_sha256(path).ok()).clone()
     }
 }
 
@@ -355,14 +357,14 @@ impl Synthesizer for PiperSpeech {
         Status::Ok
     }
 
-    fn model(&self, voice: &Voice) -> Option<ModelName> {
-        match voice.id.strip_prefix(PREFIX) {
-            Some(name) => {
-                let sha256 = self.find(&voice.id).ok().and_then(|known| self.voices.sha256(&known.path));
-                Some(ModelName { sha256, ..ModelName::new("piper", name.split('#').next().unwrap_or_default()) })
-            }
-            None => self.embedded.model(voice),
-        }
+    fn model<'a>(&'a self, voice: &'a Voice) -> Job<'a, Option<ModelName>> {
+        let Some(name) = voice.id.strip_prefix(PREFIX) else { return self.embedded.model(voice) };
+        let (voices, path) = (self.voices.clone(), self.find(&voice.id).ok().map(|known| known.path.clone()));
+        Box::pin(async move {
+            let hash = tokio::task::spawn_blocking(move || voices.sha256(&path?)).await;
+            let sha256 = hash.ok().flatten();
+            Some(ModelName { sha256, ..ModelName::new("piper", name.split('#').next().unwrap_or_default()) })
+        })
     }
 }
 

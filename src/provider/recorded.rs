@@ -178,9 +178,9 @@ impl Synthesizer for RecordedSpeech {
         self.behind.status()
     }
 
-    fn model(&self, voice: &Voice) -> Option<ModelName> {
+    fn model<'a>(&'a self, voice: &'a Voice) -> Job<'a, Option<ModelName>> {
         match voice.id.strip_prefix(PREFIX).filter(|_| voice.fallback.is_some()) {
-            Some(name) => Some(ModelName::new("recorded", name)),
+            Some(name) => Box::pin(std::future::ready(Some(ModelName::new("recorded", name)))),
             None => self.behind.model(voice),
         }
     }

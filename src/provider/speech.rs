@@ -186,9 +186,10 @@ impl Synthesizer for EmbeddedSpeech {
         }
     }
 
-    fn model(&self, voice: &Voice) -> Option<ModelName> {
+    fn model<'a>(&'a self, voice: &'a Voice) -> Job<'a, Option<ModelName>> {
         // Voices are named PROGRAM:NAME.
-        Some(ModelName::new("embedded", voice.id.split(':').next().unwrap_or_default()))
+        let name = ModelName::new("embedded", voice.id.split(':').next().unwrap_or_default());
+        Box::pin(std::future::ready(Some(name)))
     }
 }
 

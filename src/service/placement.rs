@@ -343,7 +343,7 @@ impl CallRows {
             ("channel_layout".to_owned(), json!({ "0": "digital_human", "1": "agent" })),
         ]);
         notes.extend(destination.address().map(|address| ("target".to_owned(), json!(address))));
-        let speaks = terms.synthesizer.model(&voice);
+        let speaks = terms.synthesizer.model(&voice).await;
         notes.extend(speaks.map(|model| ("synthesizer".to_owned(), json!(model))));
         if let Some(substituted) = &voice.substituted {
             notes.insert("voice_substituted".to_owned(), json!(substituted));

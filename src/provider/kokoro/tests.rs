@@ -54,7 +54,7 @@ async fn a_voice_that_fails_is_not_replaced() {
     assert!(parts.recv().await.is_none(), "somebody spoke");
     let german = speech.voice(&VoiceWanted::of("de")).expect("another program speaks it");
     assert!(german.id.starts_with("espeak-ng:de"), "{}", german.id);
-    let told = speech.model(&voice).map(|model| model.kind);
+    let told = speech.model(&voice).await.map(|model| model.kind);
     assert_eq!(told.as_deref(), Some("kokoro"));
 }
 

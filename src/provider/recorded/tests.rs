@@ -73,7 +73,7 @@ async fn a_voice_that_is_named_has_the_kept_sentences_and_others_say_the_rest() 
     assert_eq!((voice.id.as_str(), other.id.as_str()), ("kokoro:af_heart", "flite:slt"));
     let british = speech.voice(&wish_for("bm_george")).expect("it is kept").fallback.expect("somebody says the rest");
     assert!(british.id.starts_with("espeak-ng:en+m"), "{}", british.id);
-    assert_eq!(speech.model(&voice), Some(ModelName::new("recorded", "af_heart")));
+    assert_eq!(speech.model(&voice).await, Some(ModelName::new("recorded", "af_heart")));
     let say = async |text: &str, voice: &Voice| {
         let (out, mut parts) = mpsc::channel(8);
         speech.synthesize(text, voice, out).await.expect("it is said");

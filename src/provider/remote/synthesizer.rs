@@ -212,11 +212,11 @@ impl Synthesizer for RemoteSynthesizer {
         self.last.status()
     }
 
-    fn model(&self, _voice: &Voice) -> Option<ModelName> {
+    fn model<'a>(&'a self, _voice: &'a Voice) -> Job<'a, Option<ModelName>> {
         let kind = match self.form {
             Form::Http => "http",
             Form::WebSocket => "websocket",
         };
-        Some(ModelName::new(kind, &self.remote.model))
+        Box::pin(std::future::ready(Some(ModelName::new(kind, &self.remote.model))))
     }
 }
