@@ -194,6 +194,14 @@ impl Encoder {
         }
     }
 
+    /// Sets the highest bit rate of Opus, in bits a second; `None`: that of the library's own settings, which is never
+    /// exceeded. Other codecs ignore it.
+    pub fn set_max_bitrate(&mut self, max: Option<u32>) {
+        if let Encoding::Opus(opus) = &mut self.state {
+            opus.set_max_bitrate(max);
+        }
+    }
+
     /// Encodes `pcm` and returns the number of bytes written; samples that do not fit `out` are left out. `pcm` is at
     /// [`Codec::rate_hz`]; for G.722 an odd last sample is left out. Opus makes one packet of a multiple of 10 ms, at
     /// most 60 ms, and nothing when it does not fit.

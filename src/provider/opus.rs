@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use libloading::Library as Shared;
 use ringer_base::config::{Media, OpusChoice};
-use ringer_media::codec::opus::{About, EXPECTED_LOSS, FrameDecoder, FrameEncoder, Library, Opus, RATE_HZ};
+use ringer_media::codec::opus::{About, EXPECTED_LOSS, FrameDecoder, FrameEncoder, Library, Opus, RATE_HZ, bitrate};
 
 /// Name of the library where the settings name no file.
 const FILE: &str = "libopus.so.0";
@@ -247,6 +247,10 @@ impl Encoder {
 impl FrameEncoder for Encoder {
     fn set_fec(&mut self, fec: bool) {
         self.set(SET_INBAND_FEC, fec.into());
+    }
+
+    fn set_max_bitrate(&mut self, max: Option<u32>) {
+        self.set(SET_BITRATE, bitrate(BITRATE, max));
     }
 
     fn encode(&mut self, pcm: &[i16], out: &mut [u8]) -> usize {

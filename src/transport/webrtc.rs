@@ -30,6 +30,7 @@ use ringer_base::config;
 use ringer_base::config::Secret;
 use ringer_base::guard::Guard;
 use ringer_base::tasks::Tasks;
+use ringer_media::codec::opus::Opus;
 use ringer_media::leg::MediaParams;
 use ringer_media::time::Time;
 use tokio::sync::{mpsc, watch};
@@ -212,15 +213,18 @@ pub struct PeerSettings {
     pub bind: Vec<IpAddr>,
     /// Group of the tasks that a connection starts.
     pub tasks: Tasks,
+    /// Library that codes Opus where tracks are mixed.
+    pub opus: Opus,
 }
 
 impl PeerSettings {
-    /// Returns settings without servers that bind all interfaces, and loopback where the guard lets it be reached.
+    /// Returns settings without servers that bind all interfaces, and loopback where the guard lets it be reached. Opus
+    /// is coded by the port in Rust.
     pub fn new(guard: Guard, tasks: Tasks) -> PeerSettings {
         let loopback = IpAddr::from([127, 0, 0, 1]);
         let mut bind = vec![IpAddr::from([0, 0, 0, 0])];
         bind.extend(guard.allows(loopback).then_some(loopback));
-        PeerSettings { guard, ice_servers: Vec::new(), relay_only: false, bind, tasks }
+        PeerSettings { guard, ice_servers: Vec::new(), relay_only: false, bind, tasks, opus: Opus::default() }
     }
 }
 

@@ -12,7 +12,7 @@ mod port;
 use std::fmt;
 use std::sync::Arc;
 
-pub use self::library::{About, EXPECTED_LOSS, FrameDecoder, FrameEncoder, Library, RATE_HZ};
+pub use self::library::{About, EXPECTED_LOSS, FrameDecoder, FrameEncoder, Library, RATE_HZ, bitrate};
 
 /// Number of samples in 10 ms, and in 2.5 ms, of which every length is a multiple.
 const TEN_MS: usize = 160;
@@ -27,6 +27,12 @@ const MOST: usize = 6;
 /// Largest frame of several in a packet, with its configuration byte: the length of what follows that byte then takes
 /// one byte.
 const SHARING: usize = 252;
+
+/// Returns the highest bit rate that format parameters of SDP allow, in bits a second (`maxaveragebitrate`, RFC 7587
+/// 6.1).
+pub fn max_bitrate(format: &str) -> Option<u32> {
+    format.split(';').find_map(|parameter| parameter.trim().strip_prefix("maxaveragebitrate=")?.trim().parse().ok())
+}
 
 /// The library of Opus in use. By default it is the port in Rust.
 #[derive(Clone)]
@@ -72,6 +78,11 @@ impl Encoder {
     /// Turns copies of the frame before on or off.
     pub(super) fn set_fec(&mut self, fec: bool) {
         self.0.set_fec(fec);
+    }
+
+    /// Sets the highest bit rate, in bits a second; `None`: that of the library's own settings.
+    pub(super) fn set_max_bitrate(&mut self, max: Option<u32>) {
+        self.0.set_max_bitrate(max);
     }
 
     /// Encodes one packet of all whole 10 ms of `pcm`, at most 60 ms. Returns the bytes written, 0 when `out` is too
@@ -173,6 +184,16 @@ mod tests {
         }
         // No frame, no count, more than 120 ms.
         assert_eq!([ticks(&[3, 0]), ticks(&[3]), ticks(&[0x1b, 3])], [None; 3]);
+    }
+
+    #[test]
+    fn format_parameters_bound_the_bit_rate() {
+        assert_eq!(max_bitrate("useinbandfec=1; maxaveragebitrate=20000;stereo=0"), Some(20_000));
+        assert_eq!(["", "maxplaybackrate=8000", "maxaveragebitrate=much"].map(max_bitrate), [None; 3]);
+        assert_eq!(
+            [None, Some(1), Some(16_000), Some(u32::MAX)].map(|max| bitrate(32_000, max)),
+            [32_000, 6000, 16_000, 32_000]
+        );
     }
 
     #[test]

@@ -68,6 +68,8 @@ pub struct MediaParams {
     pub may_receive: bool,
     /// True when the other side uses forward error correction within the codec (Opus).
     pub fec: bool,
+    /// Highest bit rate of Opus that the other side takes, in bits a second (`maxaveragebitrate`, RFC 7587 6.1).
+    pub max_bitrate: Option<u32>,
     /// Suite and keys when both directions are secure RTP; `None`: plain RTP, or keys that a handshake brings later.
     pub srtp: Option<SrtpParams>,
     /// Source of the keys.
@@ -111,6 +113,7 @@ impl MediaParams {
             may_send: true,
             may_receive: true,
             fec: true,
+            max_bitrate: None,
             srtp: None,
             key_source: KeySource::Description,
         }
@@ -182,6 +185,7 @@ impl RtpLeg {
         let clock_hz = params.codec.rtp_clock_hz();
         let mut encoder = Encoder::with(params.codec, opus);
         encoder.set_fec(params.fec);
+        encoder.set_max_bitrate(params.max_bitrate);
         let mut sender = Sender::new(clock_hz, &mut seed.stream("rtp"));
         if params.is_secure() {
             sender.begin_low();
@@ -234,6 +238,7 @@ impl RtpLeg {
             self.packets = Packetizer::new(params.codec, params.ptime_ms);
         }
         self.encoder.set_fec(params.fec);
+        self.encoder.set_max_bitrate(params.max_bitrate);
         self.sender.set_event_clock(params.event_clock_hz);
         self.events.set_event_clock(params.event_clock_hz);
         if !params.may_send {

@@ -22,20 +22,11 @@ fn sound(parts: &[Part]) -> Vec<i16> {
 }
 
 fn params(codec: Codec) -> ringer_media::leg::MediaParams {
-    let (payload_type, fec) = (codec.payload_type(), false);
     ringer_media::leg::MediaParams {
-        codec,
-        payload_type,
-        receive_payload_type: payload_type,
         event_payload_type: Some(101),
         receive_event_payload_type: Some(101),
-        event_clock_hz: codec.rtp_clock_hz(),
-        ptime_ms: 20,
-        may_send: true,
-        may_receive: true,
-        fec,
-        srtp: None,
-        key_source: ringer_media::leg::KeySource::Description,
+        fec: false,
+        ..ringer_media::leg::MediaParams::new(codec)
     }
 }
 

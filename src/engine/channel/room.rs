@@ -53,7 +53,10 @@ pub(super) fn dial(means: Means<'_>, terms: &RoomDial) -> Result<Opening, PlaceE
     let guard = terms.guard.clone().unwrap_or_else(|| Guard::by(|_| true));
     let joining = Joining {
         target: terms.target.clone(),
-        settings: terms.peers.settings(guard, services.tasks.clone()),
+        settings: PeerSettings {
+            opus: services.config.opus.clone(),
+            ..terms.peers.settings(guard, services.tasks.clone())
+        },
         dialer: means.dialer.clone(),
         patience: terms.patience,
     };

@@ -54,6 +54,24 @@ fn encode(opus: &Opus, fec: bool, pcm: &[i16]) -> Vec<Vec<u8>> {
     pcm.chunks_exact(FRAME).map(packet).collect()
 }
 
+/// Bits a second of speech: the other side's bound holds, and a higher one than the library's own changes nothing.
+#[test]
+fn no_more_bits_are_sent_than_the_other_side_takes() {
+    for opus in both() {
+        let rate = |max| {
+            let mut encoder = Encoder::with(Codec::Opus, &opus);
+            encoder.set_max_bitrate(max);
+            let mut bytes = [0; 400];
+            let frames = speech().as_chunks::<FRAME>().0.to_vec();
+            let sent: usize = frames.iter().map(|frame| encoder.encode(frame, &mut bytes)).sum();
+            sent * 8 * 50 / frames.len()
+        };
+        let (own, bound) = (rate(None), rate(Some(16_000)));
+        assert!(bound <= 16_000, "{opus:?}: {bound}");
+        assert!(own > 20_000 && rate(Some(510_000)) == own, "{opus:?}: {own}");
+    }
+}
+
 /// Returns the audio of packets of which some are lost: from the packet behind the gap, or concealed.
 fn decode(opus: &Opus, packets: &[Vec<u8>], lost: &[usize]) -> Vec<i16> {
     let mut decoder = Decoder::with(Codec::Opus, opus);

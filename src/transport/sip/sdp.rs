@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ringer_base::config::{Encryption, SrtpKeys};
 use ringer_media::codec::Codec;
+use ringer_media::codec::opus::max_bitrate;
 use ringer_media::leg::{KeySource, MediaParams};
 use ringer_media::rtp::srtp::{MasterKey, SrtpParams, Suite};
 use ringer_sip::sdp::{
@@ -122,6 +123,7 @@ pub fn media_plan(negotiated: &Negotiated) -> Result<MediaPlan, String> {
         may_receive: negotiated.direction.receives(),
         ptime_ms: negotiated.ptime_ms as u8,
         fec: negotiated.fmtp.split(';').any(|parameter| parameter.trim() == "useinbandfec=1"),
+        max_bitrate: max_bitrate(&negotiated.fmtp),
         srtp: negotiated.crypto.as_ref().map(srtp_params).transpose()?,
         key_source: match &negotiated.dtls {
             None => KeySource::Description,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use ringer_base::guard::Guard;
 use ringer_media::codec::Codec;
+use ringer_media::codec::opus::max_bitrate;
 use ringer_media::leg::MediaParams;
 
 use super::candidate::{Admission, Tally};
@@ -224,6 +225,7 @@ pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, 
         may_send,
         may_receive: true,
         fec: !format.contains("useinbandfec=0"),
+        max_bitrate: max_bitrate(format),
         ..MediaParams::new(Codec::Opus)
     };
     Ok(Remote { sdp: kept, candidates, tally, media, tracks })
@@ -348,5 +350,8 @@ mod tests {
         check("sendrecv", "sendonly", (false, true));
         check("sendrecv", "recvonly", (true, true));
         check("useinbandfec=1", "useinbandfec=0", (true, false));
+        let slow = whole().replace("useinbandfec=1", "useinbandfec=1; maxaveragebitrate=20000");
+        let remote = read_description(&slow, Kind::Offer, &Guard::new(true)).expect("it can be used");
+        assert_eq!(remote.media.max_bitrate, Some(20_000));
     }
 }

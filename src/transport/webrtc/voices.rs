@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use ringer_media::codec::opus::Opus;
 use ringer_media::codec::{Codec, Decoder, Encoder};
 use ringer_media::frame::{FRAME, Frame, SILENCE, Sample};
 use ringer_media::time::Time;
@@ -62,8 +63,8 @@ struct Voice {
 }
 
 impl Voice {
-    fn new() -> Voice {
-        let (decoder, activity) = (Decoder::new(Codec::Opus), VoiceActivity::new());
+    fn new(opus: &Opus) -> Voice {
+        let (decoder, activity) = (Decoder::with(Codec::Opus, opus), VoiceActivity::new());
         Voice {
             decoder,
             activity,
@@ -207,13 +208,14 @@ pub(crate) struct Voices {
 
 impl Voices {
     /// Returns the stream of these tracks, which writes the arrival of their packets to `heard_at`, in nanoseconds.
-    pub(crate) fn new(tracks: &Tracks, heard_at: Arc<AtomicU64>) -> Voices {
+    /// `opus`: library that codes the mix of several.
+    pub(crate) fn new(tracks: &Tracks, heard_at: Arc<AtomicU64>, opus: &Opus) -> Voices {
         let count = tracks.all.len();
         let several = if count > 1 { count } else { 0 };
         Voices {
             tracks: tracks.clone(),
-            voices: (0..several).map(|_| Voice::new()).collect(),
-            encoder: (several > 0).then(|| Box::new(Encoder::new(Codec::Opus))),
+            voices: (0..several).map(|_| Voice::new(opus)).collect(),
+            encoder: (several > 0).then(|| Box::new(Encoder::with(Codec::Opus, opus))),
             heard_at,
             ..Voices::default()
         }

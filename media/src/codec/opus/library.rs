@@ -6,6 +6,15 @@ pub const RATE_HZ: i32 = 16_000;
 /// Packet loss that the encoder prepares for, in percent.
 pub const EXPECTED_LOSS: i32 = 10;
 
+/// Lowest bit rate of Opus, in bits a second (RFC 6716 2.1.1).
+const MIN_BITRATE: i32 = 6000;
+
+/// Returns the bit rate of an encoder that has `own` by its settings, where the other side takes at most `max`; both in
+/// bits a second.
+pub fn bitrate(own: i32, max: Option<u32>) -> i32 {
+    max.and_then(|max| i32::try_from(max).ok()).map_or(own, |max| own.min(max.max(MIN_BITRATE)))
+}
+
 /// A library of Opus. Its encoders are for speech in mono at [`RATE_HZ`]: one fixed bandwidth (wideband),
 /// [`EXPECTED_LOSS`], and FEC on at first.
 pub trait Library: Send + Sync {
@@ -23,6 +32,9 @@ pub trait Library: Send + Sync {
 pub trait FrameEncoder: Send {
     /// Turns copies of the frame before on or off.
     fn set_fec(&mut self, fec: bool);
+
+    /// Sets the highest bit rate, in bits a second; `None`: that of the library's own settings, which is never exceeded.
+    fn set_max_bitrate(&mut self, max: Option<u32>);
 
     /// Encodes a frame of 10, 20, 40 or 60 ms, with its configuration byte in front. Returns the bytes written, 0 when
     /// `out` is too short.

@@ -7,7 +7,7 @@ use ropus::{
     OPUS_APPLICATION_VOIP, OPUS_BANDWIDTH_WIDEBAND, OPUS_SIGNAL_VOICE, OpusDecoder as Decode, OpusEncoder as Encode,
 };
 
-use super::library::{About, EXPECTED_LOSS, FrameDecoder, FrameEncoder, Library, RATE_HZ};
+use super::library::{About, EXPECTED_LOSS, FrameDecoder, FrameEncoder, Library, RATE_HZ, bitrate};
 
 /// Version of the crate, which `Cargo.toml` of the workspace pins.
 const VERSION: &str = "0.12.18";
@@ -65,6 +65,10 @@ pub(super) fn decoder() -> Box<dyn FrameDecoder> {
 impl FrameEncoder for Encode {
     fn set_fec(&mut self, fec: bool) {
         self.set_inband_fec(fec.into());
+    }
+
+    fn set_max_bitrate(&mut self, max: Option<u32>) {
+        self.set_bitrate(bitrate(BITRATE, max));
     }
 
     fn encode(&mut self, pcm: &[i16], out: &mut [u8]) -> usize {

@@ -51,7 +51,7 @@ impl RoomCall {
     /// Takes the tracks that are heard from now on.
     pub(super) fn hear(&mut self, tracks: Vec<Track>) {
         self.tracks.set(tracks);
-        self.hearing.set(Box::new(Voices::new(&self.tracks, self.heard_at.clone())));
+        self.hearing.set(Box::new(Voices::new(&self.tracks, self.heard_at.clone(), &self.settings.opus)));
     }
 
     /// Returns the arrival of the agent's newest packet.

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use ringer_media::codec::opus::Opus;
 use ringer_media::packet_rings::{PacketPeer, packet_rings};
 use ringer_media::rtp::srtp::{MasterKey, Opener, Protector, SrtpParams, Suite};
 
@@ -277,12 +278,12 @@ fn of_a_room_the_agent_alone_is_heard() {
     for order in [DirectOrder::Take(Role::Main, main), DirectOrder::Take(Role::Ear, ear)] {
         near.order(order);
     }
-    near.order(DirectOrder::Hear(Box::new(Voices::new(&tracks, Arc::clone(&heard_at)))));
+    near.order(DirectOrder::Hear(Box::new(Voices::new(&tracks, Arc::clone(&heard_at), &Opus::default()))));
     let first = far.seal(3, 1);
     far.send(&first);
     assert_eq!(near.tick(), [], "nobody is heard yet");
     tracks.set(vec![Track { sid: "a".into(), sources: vec![3], payload_type: 111 }]);
-    near.order(DirectOrder::Hear(Box::new(Voices::new(&tracks, Arc::clone(&heard_at)))));
+    near.order(DirectOrder::Hear(Box::new(Voices::new(&tracks, Arc::clone(&heard_at), &Opus::default()))));
     for (source, number) in [(4, 1), (3, 2), (4, 2), (3, 3)] {
         let datagram = far.seal(source, number);
         far.send(&datagram);
@@ -291,7 +292,7 @@ fn of_a_room_the_agent_alone_is_heard() {
     assert_eq!(heard_at.load(Ordering::Relaxed), 1);
     // The agent's next track goes on in the same stream.
     tracks.set(vec![Track { sid: "b".into(), sources: vec![4], payload_type: 111 }]);
-    near.order(DirectOrder::Hear(Box::new(Voices::new(&tracks, heard_at))));
+    near.order(DirectOrder::Hear(Box::new(Voices::new(&tracks, heard_at, &Opus::default()))));
     let datagram = far.seal(4, 900);
     far.send(&datagram);
     assert_eq!(near.tick(), [(4, 3)]);

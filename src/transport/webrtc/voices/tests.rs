@@ -1,5 +1,7 @@
 //! Streams of one track and of several.
 
+use ringer_media::codec::opus::Opus;
+
 use super::*;
 use crate::webrtc::Arrived;
 
@@ -89,7 +91,7 @@ fn track(sid: &str, source: u32) -> Track {
 fn voices(tracks: &[Track]) -> Voices {
     let mut all = Tracks::default();
     all.set(tracks.to_vec());
-    Voices::new(&all, Arc::default())
+    Voices::new(&all, Arc::default(), &Opus::default())
 }
 
 /// Sets the tracks that are heard from now on.
