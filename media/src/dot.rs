@@ -23,6 +23,11 @@ pub(crate) fn squares(pcm: &[i16]) -> i64 {
     (sum + rest.iter().map(|&x| u64::from(square(x))).sum::<u64>()) as i64
 }
 
+/// Returns the sum of `a[n] * b[n]`, exact.
+pub(crate) fn products(a: &[i16], b: &[i16]) -> i64 {
+    a.iter().zip(b).map(|(a, b)| i64::from(i32::from(*a) * i32::from(*b))).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::squares;

@@ -145,6 +145,10 @@ impl Limiter {
 
     /// Limits a block of sums into `out` (as far as the shorter of the two reaches).
     pub fn process(&mut self, sums: &[i32], out: &mut [i16]) {
+        if self.gain == 1.0 && self.gain_limit(sums) == 1.0 {
+            out.iter_mut().zip(sums).for_each(|(out, &sum)| *out = sum as i16);
+            return;
+        }
         let mut blocks = sums.chunks(Limiter::STEP).peekable();
         let mut allowed = blocks.peek().map_or(1.0, |block| self.gain_limit(block));
         for out in out.chunks_mut(Limiter::STEP) {
@@ -158,7 +162,9 @@ impl Limiter {
 
     /// Returns the gain at which a block's peak meets the limit, at most 1.
     fn gain_limit(&self, block: &[i32]) -> f32 {
-        let peak = block.iter().fold(0, |peak, &sum| peak.max(sum.unsigned_abs()));
+        // Two ends vectorise where the largest magnitude does not.
+        let (low, high) = block.iter().fold((0, 0), |(low, high): (i32, i32), &sum| (low.min(sum), high.max(sum)));
+        let peak = low.unsigned_abs().max(high.unsigned_abs());
         if peak as f32 <= self.limit { 1.0 } else { self.limit / peak as f32 }
     }
 

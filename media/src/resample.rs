@@ -124,8 +124,9 @@ impl Down2 {
             return count;
         }
         for (pcm, out) in pcm[..2 * count].chunks(2 * BLOCK).zip(out[..count].chunks_mut(BLOCK)) {
-            let even = line(&mut self.even, out.len(), pcm.iter().step_by(2).copied());
-            let odd = line(&mut self.odd, out.len(), pcm.iter().skip(1).step_by(2).copied());
+            let pairs = pcm.as_chunks::<2>().0;
+            let even = line(&mut self.even, out.len(), pairs.iter().map(|pair| pair[0]));
+            let odd = line(&mut self.odd, out.len(), pairs.iter().map(|pair| pair[1]));
             let sides = filter(&even);
             for ((out, &sides), &centre) in out.iter_mut().zip(&sides).zip(&odd[SIDE - 1..]) {
                 *out = to_pcm(0.5 * (sides + centre));

@@ -4,7 +4,9 @@
 //! No tone is lower than 320 Hz: a vowel of one strong harmonic passes the test for two sinusoids. That made one or two
 //! false gaps in each of 18 recordings.
 
-use crate::dot::squares;
+use wide::f32x4;
+
+use crate::dot::{products, squares};
 use crate::frame::{FRAME, Frame};
 
 /// Distances, in samples at 16 kHz, at which the recurrence is tried: speech may obey it at one by chance, tones do at
@@ -18,6 +20,9 @@ const LOWEST_HZ: f64 = 320.0;
 /// Number of samples at 16 kHz over which the mean frequency is measured.
 const STEP: usize = 4;
 
+/// Number of sums of each kind that are computed side by side. A frame without four lags is a multiple of it.
+const LANES: usize = 4;
+
 /// True when one or two steady sinusoids stand at least `above_db` (at most 60) above all else in a frame, not lower
 /// than a signalling tone.
 ///
@@ -28,7 +33,11 @@ const STEP: usize = 4;
 pub(crate) fn is_tone(pcm: &Frame, above_db: f32) -> bool {
     let mean_power = mean_power(pcm);
     let most = mean_power / 10f64.powf(f64::from(above_db) / 10.0);
-    mean_power > 0.0 && LAGS.iter().all(|&lag| smallest_eigenvalue(covariance(pcm, lag)) < most) && !is_low(pcm)
+    if mean_power <= 0.0 {
+        return false;
+    }
+    let values = pcm.map(f32::from);
+    LAGS.iter().all(|&lag| smallest_eigenvalue(covariance(&values, lag)) < most) && !is_low(pcm)
 }
 
 /// Returns the mean square of these samples.
@@ -39,7 +48,7 @@ pub(super) fn mean_power(pcm: &[i16]) -> f64 {
 /// Returns the factors of the three terms, of unit length, with which a tone cancels at this lag: the eigenvector of
 /// the smallest eigenvalue of their covariance. They do not change the power of white noise.
 pub(super) fn cancel_factors(pcm: &Frame, lag: usize) -> [f64; 3] {
-    let sums @ [a, d, e, b, f, c] = covariance(pcm, lag);
+    let sums @ [a, d, e, b, f, c] = covariance(&pcm.map(f32::from), lag);
     let least = smallest_eigenvalue(sums);
     let rows = [[a - least, d, e], [d, b - least, f], [e, f, c - least]];
     let cross = |[a, b, c]: [f64; 3], [x, y, z]: [f64; 3]| [b * z - c * y, c * x - a * z, a * y - b * x];
@@ -54,26 +63,32 @@ pub(super) fn cancel_factors(pcm: &Frame, lag: usize) -> [f64; 3] {
 /// True when most of the power lies below [`LOWEST_HZ`]: the correlation of a sinusoid with itself is the cosine of its
 /// phase's step.
 fn is_low(pcm: &Frame) -> bool {
-    let product = |(x, later): (&i16, &i16)| f64::from(*x) * f64::from(*later);
     let [early, late] = [&pcm[..FRAME - STEP], &pcm[STEP..]];
-    let power: f64 = early.iter().zip(early).chain(late.iter().zip(late)).map(product).sum();
-    let correlation = 2.0 * early.iter().zip(late).map(product).sum::<f64>() / power;
+    let power = squares(early) + squares(late);
+    let correlation = 2.0 * products(early, late) as f64 / power as f64;
     correlation > (std::f64::consts::TAU * LOWEST_HZ * STEP as f64 / 16_000.0).cos()
 }
 
 /// Returns the covariance of the three terms: upper triangle in the order 00, 01, 02, 11, 12, 22.
-fn covariance(pcm: &Frame, lag: usize) -> [f64; 6] {
+fn covariance(pcm: &[f32; FRAME], lag: usize) -> [f64; 6] {
+    const { assert!(FRAME.is_multiple_of(LANES)) };
     let count = FRAME - 4 * lag;
-    let at = |k: usize| &pcm[k * lag..k * lag + count];
-    let mut sums = [0f32; 6];
+    let at = |k: usize| pcm[k * lag..k * lag + count].as_chunks::<LANES>().0;
+    let mut sums = [f32x4::ZERO; 6];
     for ((((w0, w1), w2), w3), w4) in at(0).iter().zip(at(1)).zip(at(2)).zip(at(3)).zip(at(4)) {
-        let outer = (f32::from(*w0) + f32::from(*w4)) * std::f32::consts::FRAC_1_SQRT_2;
-        let inner = (f32::from(*w1) + f32::from(*w3)) * std::f32::consts::FRAC_1_SQRT_2;
-        let middle = f32::from(*w2);
-        let products = [outer * outer, outer * inner, outer * middle, inner * inner, inner * middle, middle * middle];
-        sums.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
+        let [w0, w1, w2, w3, w4] = [*w0, *w1, *w2, *w3, *w4].map(f32x4::from);
+        let (outer, inner) = (w0 + w4, w1 + w3);
+        sums[0] += outer * outer;
+        sums[1] += outer * inner;
+        sums[2] += outer * w2;
+        sums[3] += inner * inner;
+        sums[4] += inner * w2;
+        sums[5] += w2 * w2;
     }
-    sums.map(|sum| f64::from(sum) / count as f64)
+    // The first two terms are sums of two samples, which this factor scales to unit length.
+    const UNIT: f64 = std::f64::consts::FRAC_1_SQRT_2;
+    let factors = [0.5, 0.5, UNIT, 0.5, UNIT, 1.0];
+    std::array::from_fn(|at| f64::from(sums[at].to_array().iter().sum::<f32>()) * factors[at] / count as f64)
 }
 
 /// Returns the smallest eigenvalue of a symmetric, non-negative 3 x 3 matrix, by the trigonometric solution of its
