@@ -22,7 +22,8 @@ pub(crate) fn wilson_of(p: f64, all: u64) -> (f64, f64) {
     let (n, z2) = (all as f64, Z95 * Z95);
     let middle = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = Z95 / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
-    ((middle - half).max(0.0), (middle + half).min(1.0))
+    // The interval ends where all or none passed; rounding would leave a trace beside it.
+    (if p <= 0.0 { 0.0 } else { (middle - half).max(0.0) }, if p >= 1.0 { 1.0 } else { (middle + half).min(1.0) })
 }
 
 /// Returns the chance that `k` of `decided` runs with a verdict, drawn without replacement, all passed.
@@ -139,6 +140,7 @@ mod tests {
             near(found_low, low);
             near(found_high, high);
         }
+        assert_eq!((wilson(0, 500).0, wilson(500, 500).1), (0.0, 1.0));
     }
 
     #[test]
