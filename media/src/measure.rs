@@ -111,6 +111,8 @@ pub struct Conversation {
     pub yield_times: YieldTimes,
     /// Positions of the agent's own messages that its words were cut off.
     pub cleared: Vec<Sample>,
+    /// Positions at which the Digital Human found a turn of the agent over.
+    pub found_over: Vec<Sample>,
     /// Turns of the agent that other calls of the run heard whole.
     pub elsewhere: Vec<WholeTurn>,
     /// Echo of the Digital Human's own words; `None` when there is none.
@@ -155,6 +157,7 @@ impl Conversation {
             probe_times: self.probe_times,
             yield_times: self.yield_times,
             cleared: moments(&self.cleared),
+            found_over: moments(&self.found_over),
             // Places of turns are others in a part; their words are enough.
             elsewhere: self.elsewhere.iter().map(|whole| WholeTurn { place: usize::MAX, ..whole.clone() }).collect(),
             echo: self.echo.map(|echo| Echo { known: at(echo.known), ..echo }),

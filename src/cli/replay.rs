@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
+use serde_json::Value;
 
 use self::kept::{Original, read_folder};
 use self::write::Report;
@@ -18,6 +19,7 @@ use super::run::arms::{Arm, Difference};
 use super::run::{self, Ended, INTERRUPTED, Stop, UNKNOWN, make_calls};
 use crate::suite::Played;
 use crate::suite::change::{self, Change};
+use crate::suite::mask::mask;
 use crate::suite::pairs::pair;
 use crate::suite::replayed::Replayed;
 use crate::suite::verdict::Verdict;
@@ -154,7 +156,11 @@ async fn replay(args: &Args, out: &Out) -> Result<u8, Stop> {
     if !problems.is_empty() {
         return Err(Stop::Bad(problems));
     }
-    let Ended { calls, interrupted, late } = make_calls(&original.run, &original.plan, &[]).await?;
+    let Ended { mut calls, interrupted, late } = make_calls(&original.run, &original.plan, &[]).await?;
+    if original.folder.is_some() {
+        // Those of the folder are masked, too.
+        calls.iter_mut().for_each(|call| mask_events(&mut call.timeline, &original.plan.masked));
+    }
     let report = report(args, &original, &calls);
     report.write(args, &original, &calls, out).map_err(|why| Stop::bad(format!("{}: {why}", args.out.display())))?;
     Ok(match interrupted {
@@ -162,6 +168,17 @@ async fn replay(args: &Args, out: &Out) -> Result<u8, Stop> {
         false if late => UNKNOWN,
         false => report.exit(&calls),
     })
+}
+
+/// Masks secret values in events, as in the files of a run.
+fn mask_events(timeline: &mut [Value], masked: &[String]) {
+    for event in timeline {
+        let plain = event.to_string();
+        let hidden = mask(&plain, masked);
+        if hidden != plain {
+            *event = serde_json::from_str(&hidden).unwrap_or(Value::Null);
+        }
+    }
 }
 
 /// Compares the arms of a replay with each other and with the results.
@@ -203,6 +220,8 @@ impl Report {
             (false, _) if has_unreachable => UNREACHABLE,
             (false, _) => UNKNOWN,
             (true, Some((same, all))) if self.is_unchanged && same < all => 1,
+            // Nothing was there to compare.
+            (true, Some((_, 0))) if self.is_unchanged => UNKNOWN,
             (true, _) => 0,
         }
     }

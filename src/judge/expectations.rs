@@ -178,6 +178,8 @@ pub(super) fn names_used() -> impl Iterator<Item = &'static str> {
 fn leaned_on(metric: &str) -> &'static [FaultCode] {
     match metric {
         name if OF_WORDS.contains(&name) || JUDGED.contains(&name) => HEARING,
+        // A turn is over for the Digital Human once its words are there.
+        "longest_agent_pause" => HEARING,
         name if OF_OWN_SPEECH.contains(&name) => {
             &[FaultCode::ModelFailed, FaultCode::SynthesizerFailed, FaultCode::Pacing, FaultCode::RateMismatch]
         }

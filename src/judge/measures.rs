@@ -108,6 +108,7 @@ pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversa
         probe_times: facts.probe_times,
         yield_times: facts.yield_times,
         cleared: moments.iter().filter(|moment| tells_cut(moment)).map(|moment| moment.sample).collect(),
+        found_over: turns().map(|turn| turn.reported_at).collect(),
         elsewhere: facts.elsewhere.clone(),
         echo: moments.iter().find_map(echo),
         words: turns().flat_map(|turn| words(&turn)).collect(),

@@ -1,10 +1,11 @@
 //! Outcomes of two calls of one caller, pair by pair: verdicts by McNemar's exact test, figures by a paired bootstrap.
+//! The intervals of a bootstrap are too narrow for few pairs, so that a difference is told by an exchange test.
 //! Pairs of which a side is not known count for nothing but themselves.
 
 use ringer_media::seed::Seed;
 use ringer_model::verdict::VerdictWord;
 
-use crate::stats::{Interval, bootstrap, bootstrap_mean, mcnemar, mean, percentile, wilson};
+use crate::stats::{Interval, bootstrap, bootstrap_mean, exchange_test, mcnemar, mean, percentile, wilson};
 
 /// Counts of pairs by their verdicts.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -119,6 +120,8 @@ pub struct PairedFigure {
     pub after: f64,
     /// Difference, after minus before, with its interval of 95 %.
     pub difference: Interval,
+    /// Probability of a difference at least as large by chance alone, by exchanging the sides of pairs.
+    pub p: f64,
 }
 
 impl PairedFigure {
@@ -138,13 +141,14 @@ impl PairedFigure {
             before: figure.of(&before)?,
             after: figure.of(&after)?,
             difference: difference?,
+            p: exchange_test(&whole, &|values| figure.of(values), seed)?,
         })
     }
 
-    /// True if the interval leaves no difference out of question: it has more than one pair and 0 is outside of it.
+    /// True if chance alone makes such a difference in fewer than one comparison of twenty; less than six pairs tell
+    /// none.
     pub fn is_told(&self) -> bool {
-        let (_, low, high) = self.difference;
-        self.pairs > 1 && (low > 0.0 || high < 0.0)
+        self.p < 0.05
     }
 }
 
@@ -219,7 +223,10 @@ mod tests {
         let pairs = vec![(vec![1.0], vec![2.0]), (vec![3.0, 5.0], vec![4.0, 6.0]), (vec![9.0], vec![])];
         let found = PairedFigure::of(&pairs, Figure::Percentile(50.0), Seed(1)).expect("there are pairs");
         assert_eq!((found.pairs, found.before, found.after, found.difference.0), (2, 3.0, 4.0, 1.0));
-        assert!(found.is_told());
+        assert!(!found.is_told(), "two pairs tell no difference");
+        let six: Vec<_> = (0..6).map(|at| (vec![f64::from(at)], vec![f64::from(at) + 1.0])).collect();
+        let found = PairedFigure::of(&six, Figure::Mean, Seed(1)).expect("there are pairs");
+        assert!(found.is_told() && found.p == 2.0 / 64.0, "{found:?}");
         let mean = PairedFigure::of(&pairs, Figure::Mean, Seed(1)).expect("there are pairs");
         assert_eq!((mean.before, mean.after), (3.0, 4.0));
         assert_eq!(PairedFigure::of(&[(vec![1.0], vec![])], Figure::Mean, Seed(1)), None);

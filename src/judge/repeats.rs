@@ -2,7 +2,9 @@
 //! decide.
 
 use ringer_human::language::of_text;
+use ringer_human::text::is_unspaced;
 use ringer_media::call::{EventKind, TimelineEntry};
+use ringer_media::numerals::Numerals;
 use ringer_model::result::MetricValue;
 use serde_json::json;
 
@@ -21,12 +23,15 @@ const MOST_WORDS: usize = 80;
 const MOST_TURNS: usize = 50;
 /// Least number of words that can be an echo of the caller, and share of them that may differ.
 const ECHO: (usize, f64) = (6, 0.2);
-/// Least number of words that are said twice in one turn, and share of the turn that they make up.
-const DOUBLED: (usize, f64) = (5, 0.25);
+/// Least number of words that are said twice in one turn, and share of the turn that they make up once. An offer of two
+/// times, of which the second begins otherwise, stays below it.
+const DOUBLED: (usize, f64) = (5, 0.45);
 /// Least number of words of a turn that was said before, and share of them that may differ.
 const REPEATED: (usize, f64) = (4, 0.2);
 /// Least number of words by which a language is told.
 const FOREIGN: usize = 6;
+/// Letters that count as a word where a text is written without blanks.
+const LETTERS_A_WORD: usize = 3;
 
 /// Signs of one turn of the agent.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -46,6 +51,7 @@ struct Signs {
 pub(super) fn counts(moments: &[TimelineEntry], language: Option<&str>) -> (Vec<MetricValue>, Vec<OpenMetric>) {
     let takes = moments.iter().any(|moment| matches!(moment.reading(), EventKind::LanguageTaken { .. }));
     let language = language.filter(|_| !takes);
+    let numerals = language.and_then(|language| Numerals::of(primary(language)));
     let (mut signs, mut unheard, mut own, mut earlier) = (Vec::new(), 0, Vec::new(), Vec::<Vec<String>>::new());
     for moment in moments {
         if let Some(said) = own_words(moment) {
@@ -63,10 +69,10 @@ pub(super) fn counts(moments: &[TimelineEntry], language: Option<&str>) -> (Vec<
         }
         let compared = &earlier[earlier.len().saturating_sub(MOST_TURNS)..];
         signs.push(Signs {
-            echoed: is_echo(&own, &said),
+            echoed: is_echo(&own, &said, numerals),
             doubled: is_doubled(&said),
             repeated: compared.iter().any(|before| is_again(before, &said)),
-            foreign: language.is_some_and(|language| is_foreign(turn.text, said.len(), language)),
+            foreign: language.is_some_and(|language| is_foreign(turn.text, &said, language)),
         });
         own.clear();
         earlier.push(said);
@@ -103,11 +109,21 @@ fn own_words(moment: &TimelineEntry) -> Option<&str> {
     }
 }
 
-/// True if `said` holds the caller's words, or nearly.
-fn is_echo(own: &[String], said: &[String]) -> bool {
+/// Returns the least number of elements of `said` that make up so many words.
+fn least_of(said: &[String], count: usize) -> usize {
+    if said.iter().any(|word| word.chars().any(is_unspaced)) { count * LETTERS_A_WORD } else { count }
+}
+
+/// True if `said` holds the caller's words, or nearly. Numbers and spelled letters are left out of those that are
+/// needed: agents read them back.
+fn is_echo(own: &[String], said: &[String], numerals: Option<&Numerals>) -> bool {
     let (least, off) = ECHO;
     let own = &own[own.len().saturating_sub(MOST_WORDS)..];
-    own.len() >= least && distance_within(own, said) as f64 <= off * own.len() as f64
+    let least = least_of(own, least);
+    let is_spelled = |word: &&String| word.len() == 1 || word.chars().any(|c| c.is_ascii_digit());
+    let is_number = |word: &&String| is_spelled(word) || numerals.is_some_and(|numerals| numerals.holds(word));
+    let telling = own.iter().filter(|word| !is_number(word)).count();
+    telling >= least && distance_within(own, said) as f64 <= off * own.len() as f64
 }
 
 /// Returns the least edit distance of `wanted` from any run of `said`, in words.
@@ -140,7 +156,7 @@ fn last_row(wanted: &[String], said: &[String], first: &[usize]) -> Vec<usize> {
 fn is_doubled(said: &[String]) -> bool {
     let (least, share) = DOUBLED;
     let longest = (1..said.len()).map(|apart| longest_run(said, apart)).max().unwrap_or(0);
-    longest >= least && longest as f64 >= share * said.len() as f64
+    longest >= least_of(said, least) && longest as f64 >= share * said.len() as f64
 }
 
 /// Returns the length of the longest run of words that is said again `apart` words later, without an overlap.
@@ -158,15 +174,23 @@ fn is_again(before: &[String], said: &[String]) -> bool {
     let (least, off) = REPEATED;
     let most = before.len().max(said.len());
     let allowed = (off * most as f64) as usize;
-    before.len().min(said.len()) >= least
+    before.len().min(said.len()) >= least_of(said, least)
         && before.len().abs_diff(said.len()) <= allowed
         && distance(before, said) <= allowed
 }
 
-/// True if a text of `count` words is surely in another language than `language`.
-fn is_foreign(text: &str, count: usize, language: &str) -> bool {
-    let own = language.split('-').next().unwrap_or_default();
-    count >= FOREIGN && of_text(text).is_some_and(|found| found != own && !own.is_empty())
+/// Returns the primary code of a language's tag.
+fn primary(language: &str) -> &str {
+    language.split('-').next().unwrap_or_default()
+}
+
+/// True if a text is surely in another language than `language`. Cantonese is often written as Mandarin, and told apart
+/// by few characters alone.
+fn is_foreign(text: &str, said: &[String], language: &str) -> bool {
+    let written = |code| if code == "yue" { "zh" } else { code };
+    let own = primary(language);
+    said.len() >= least_of(said, FOREIGN)
+        && of_text(text).is_some_and(|found| written(found) != written(own) && !own.is_empty())
 }
 
 #[cfg(test)]
@@ -213,6 +237,12 @@ mod tests {
                 [Some(0), Some(1), Some(0), Some(0)],
             ),
             (&["a Press one for appointments, press two for opening hours."], none),
+            // Two offers are no answer that is given twice.
+            (
+                &["a Would you like Tuesday at ten thirty in the morning or Thursday at ten thirty in the morning?"],
+                none,
+            ),
+            (&["c My number is four one seven one nine two.", "a Your number is four one seven one nine two."], none),
             (
                 &["a When were you born, please?", "c In March.", "a when were you born, please"],
                 [Some(0), Some(0), Some(1), Some(0)],
@@ -222,6 +252,21 @@ mod tests {
         ] {
             assert_eq!(count_in(lines, Some("en")).0, expect, "{lines:?}");
         }
+    }
+
+    /// Letters of a text without blanks are no words.
+    #[test]
+    fn short_phrases_without_blanks_are_no_repetitions() {
+        for (language, lines) in [
+            ("zh", &["c 三月三號下午", "a 好的,三月三號下午,對嗎?"][..]),
+            ("ja", &["a かしこまりました", "c はい", "a かしこまりました"][..]),
+            ("ja", &["a 火曜日の午前十時、または木曜日の午前十時はいかがですか"][..]),
+            ("yue", &["a 你好,請問有什麼可以幫助你的嗎?我們今天營業到六點。"][..]),
+        ] {
+            assert_eq!(count_in(lines, Some(language)).0, [Some(0); 4], "{lines:?}");
+        }
+        let twice = ["a お名前と生年月日を教えていただけますか。お名前と生年月日を教えていただけますか。"];
+        assert_eq!(count_in(&twice, Some("ja")).0[1], Some(1));
     }
 
     #[test]

@@ -85,6 +85,37 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// Largest number of pairs of which every exchange is tried; of more, [`RESAMPLES`] are drawn.
+const ALL_EXCHANGES: usize = 10;
+
+/// Returns the probability of a difference at least as large by chance alone: that of a statistic between two runs,
+/// whose values are exchanged within pairs. `None`: no pair has values.
+pub(crate) fn exchange_test(
+    pairs: &[(Vec<f64>, Vec<f64>)],
+    statistic: &dyn Fn(&[f64]) -> Option<f64>,
+    seed: Seed,
+) -> Option<f64> {
+    let difference = |is_exchanged: &mut dyn FnMut(usize) -> bool| {
+        let (mut before, mut now) = (Vec::new(), Vec::new());
+        for (at, (one, other)) in pairs.iter().enumerate() {
+            let (first, second) = if is_exchanged(at) { (other, one) } else { (one, other) };
+            before.extend(first);
+            now.extend(second);
+        }
+        Some((statistic(&now)? - statistic(&before)?).abs())
+    };
+    // Sums in another order differ in their last digits.
+    let least = difference(&mut |_| false)? * (1.0 - 1e-9);
+    if pairs.len() <= ALL_EXCHANGES {
+        let all = 1usize << pairs.len();
+        let count = (0..all).filter(|signs| difference(&mut |at| signs >> at & 1 == 1).is_some_and(|one| one >= least));
+        return Some(count.count() as f64 / all as f64);
+    }
+    let mut draws = seed.stream("exchange");
+    let count = (0..RESAMPLES).filter(|_| difference(&mut |_| draws.bits() & 1 == 1).is_some_and(|one| one >= least));
+    Some((count.count() + 1) as f64 / (RESAMPLES + 1) as f64)
+}
+
 fn resample(pairs: &[(Vec<f64>, Vec<f64>)], statistic: &dyn Fn(&[f64]) -> Option<f64>, seed: Seed) -> Option<Interval> {
     let difference = |pairs: &mut dyn Iterator<Item = &(Vec<f64>, Vec<f64>)>| {
         let (mut before, mut now) = (Vec::new(), Vec::new());
@@ -141,6 +172,20 @@ mod tests {
             near(found_high, high);
         }
         assert_eq!((wilson(0, 500).0, wilson(500, 500).1), (0.0, 1.0));
+    }
+
+    #[test]
+    fn few_pairs_tell_no_difference() {
+        let apart = |count: usize| -> Vec<(Vec<f64>, Vec<f64>)> {
+            (0..count).map(|at| (vec![at as f64], vec![at as f64 + 1.0])).collect()
+        };
+        for (count, expect) in [(1, 1.0), (2, 0.5), (5, 2.0 / 32.0), (6, 2.0 / 64.0), (10, 2.0 / 1024.0)] {
+            assert_eq!(exchange_test(&apart(count), &mean, Seed(1)), Some(expect), "{count}");
+        }
+        assert!(exchange_test(&apart(30), &mean, Seed(1)).is_some_and(|p| p < 0.001));
+        let same = vec![(vec![1.0], vec![1.0]); 12];
+        assert_eq!(exchange_test(&same, &mean, Seed(1)), Some(1.0));
+        assert_eq!(exchange_test(&[], &mean, Seed(1)), None);
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub(super) mod text_runs;
 pub(super) mod turn_list;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use ringer_base::clock::Clock;
@@ -52,6 +53,8 @@ pub struct Runs {
     evaluations: Arc<Evaluations>,
     /// Posts to the authority that stamps evidence.
     authority: Poster,
+    /// Time from which on it is asked again after it failed, in milliseconds since 1970.
+    authority_asked_from_ms: AtomicI64,
 }
 
 impl Runs {
@@ -74,6 +77,7 @@ impl Runs {
             evaluations: evaluations.clone(),
             // The operator has set the address.
             authority: Poster::new(Guard::new(true).trusting(&handles.settings.roots), Duration::ZERO),
+            authority_asked_from_ms: AtomicI64::new(0),
         }
     }
 }

@@ -90,8 +90,8 @@ impl Outcome {
 }
 
 fn figure_json(figure: &PairedFigure) -> Value {
-    let PairedFigure { pairs, before, after, difference } = figure;
-    json!({ "pairs": pairs, "before": before, "after": after, "difference": interval_json(*difference),
+    let PairedFigure { pairs, before, after, difference, p } = figure;
+    json!({ "pairs": pairs, "before": before, "after": after, "difference": interval_json(*difference), "p": p,
         "is_told": figure.is_told() })
 }
 
@@ -105,7 +105,7 @@ pub fn is_told(call: &Played) -> bool {
 }
 
 /// True for a call whose figures are the agent's: it tells something about it, and this side measured well.
-fn is_measured(call: &Played) -> bool {
+pub(super) fn is_measured(call: &Played) -> bool {
     is_told(call) && call.record["engine_quality"]["untrusted_reason"].is_null()
 }
 

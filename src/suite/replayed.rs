@@ -103,7 +103,7 @@ impl Replayed {
         if !told.is_empty() {
             let all = self.outcome.metrics.len();
             lines.push(format!(
-                "  {} of {all} other figures differ (of those that do not, one in twenty looks so by chance):",
+                "  {} of {all} other figures differ (of those that do not, at most one in twenty looks so by chance):",
                 told.len()
             ));
             let shown = told.iter().take(FIGURES_MAX);

@@ -4,7 +4,7 @@ use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
 use super::Played;
-use super::pairs::{Outcome, is_told, pair, told_difference, with_sign};
+use super::pairs::{Outcome, is_measured, is_told, pair, told_difference, with_sign};
 use super::telephone::{REFERENCE, TelephoneLine};
 use crate::judge::misheard::misheard;
 use crate::judge::paired::PairedFigure;
@@ -19,7 +19,7 @@ pub struct Tax {
     pub calls: u64,
     /// Number of calls that passed, and of those that tell something about the agent.
     pub passed: (u64, u64),
-    /// Median and 95th percentile of the agent's latency over all of these calls, seconds.
+    /// Median and 95th percentile of the agent's latency over all of these calls that this side measured well, seconds.
     pub latency: [Option<f64>; 2],
     /// Words that the agent misheard, and those said, where it tells what it heard.
     pub words: Option<(u64, u64)>,
@@ -39,8 +39,9 @@ pub fn taxes(lines: &[&'static TelephoneLine], calls: &[Played], seed: u64) -> V
 fn tax(line: &'static TelephoneLine, calls: &[&Played], reference: &[&Played], seed: u64) -> Tax {
     let told: Vec<&&Played> = calls.iter().filter(|call| is_told(call)).collect();
     let passed = told.iter().filter(|call| call.judgement.verdict == super::verdict::Verdict::Passed).count();
-    let latencies: Vec<f64> = told.iter().flat_map(|call| call.latencies()).collect();
-    let words = told.iter().filter_map(|call| misheard(&call.timeline));
+    let measured = || calls.iter().filter(|call| is_measured(call));
+    let latencies: Vec<f64> = measured().flat_map(|call| call.latencies()).collect();
+    let words = measured().filter_map(|call| misheard(&call.timeline));
     let words = words.map(|one| (one.errors, one.words)).reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1));
     let mut codecs: Vec<String> = calls.iter().filter_map(|call| codec(call)).collect();
     codecs.sort();

@@ -34,6 +34,9 @@ pub(super) async fn read_result(args: &Args, address: &str) -> Result<Original, 
     let id = &args.result;
     let answer = ask(&client, &format!("/v1/retrieve-simulation-result/{id}"), &format!("result {id}")).await?;
     let record = answer["simulation_result"].clone();
+    if record["journey_step"].is_i64() {
+        return Err(Stop::bad(format!("RESULT {id}: it is a step of a journey, which is not made again alone")));
+    }
     let run = text_of(&record["simulation_run_id"]);
     let run =
         ask(&client, &format!("/v1/retrieve-simulation-results/{run}"), &format!("the run of result {id}")).await?;
@@ -65,7 +68,7 @@ pub(super) async fn read_result(args: &Args, address: &str) -> Result<Original, 
     let mut notes =
         vec!["The caller, the simulation and the agent are taken as they are on the server today.".to_owned()];
     let key = scenario.human.get("suite_name").and_then(Value::as_str).unwrap_or_default();
-    let own = result_seed(Seed(base), key, 0, record["journey_step"].as_i64());
+    let own = result_seed(Seed(base), key, 0, None);
     let is_first = record["seed"].as_u64() == Some(own.0);
     if !is_first {
         let why = "It is not the first repetition of its caller: what that drew cannot be drawn again, and the result \

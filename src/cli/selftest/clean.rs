@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::plans::{Channel, Plan, connect_line};
-use super::{agents, play_files, share};
+use super::{UNTOLD_MAX, agents, play_files};
 use crate::agent::Fault;
 use crate::cli::out::Out;
 use crate::judge::stats::wilson;
@@ -114,24 +114,37 @@ impl Clean {
         self.untold.values().sum()
     }
 
-    fn range(&self) -> (f64, f64) {
-        wilson(self.charged.len() as u64, self.calls)
+    /// Returns the number of calls with a verdict on the agent.
+    fn count_told(&self) -> u64 {
+        self.calls - self.count_untold()
     }
 
-    /// Returns passed where the whole interval lies below the bar, failed where the share does not, unknown where the
-    /// calls are too few to tell.
+    /// Returns the share of the told calls that were charged.
+    fn share(&self) -> f64 {
+        match self.count_told() {
+            0 => 0.0,
+            told => self.charged.len() as f64 / told as f64,
+        }
+    }
+
+    fn range(&self) -> (f64, f64) {
+        wilson(self.charged.len() as u64, self.count_told())
+    }
+
+    /// Returns passed where the whole interval lies below the bar, failed where the share does not. Unknown where the
+    /// calls are too few to tell, or too many of them have no verdict.
     pub(super) fn verdict(&self) -> Verdict {
-        match share(self.charged.len() as u64, self.calls) {
-            share if self.calls == 0 || share >= BAR => Verdict::Failed,
+        match self.share() {
+            share if share >= BAR => Verdict::Failed,
+            _ if self.count_untold() as f64 > self.calls as f64 * UNTOLD_MAX => Verdict::Unknown,
             _ if self.range().1 < BAR => Verdict::Passed,
             _ => Verdict::Unknown,
         }
     }
 
     fn summary(&self) -> String {
-        let (charged, calls) = (self.charged.len() as u64, self.calls);
-        let untold = self.count_untold();
-        let (share, (low, high)) = (100.0 * share(charged, calls), self.range());
+        let (charged, untold) = (self.charged.len(), self.count_untold());
+        let (share, (low, high)) = (100.0 * self.share(), self.range());
         let range = format!("{:.3} to {:.3} %", low * 100.0, high * 100.0);
         format!("{charged} charged wrongly ({share:.3} %, {range}), {untold} not told")
     }
@@ -140,7 +153,7 @@ impl Clean {
         let charged = |(number, reason): &(u64, String)| json!({ "call": number, "reason": reason });
         json!({
             "calls": self.calls, "charged": self.charged.len(), "unknown": self.count_untold(),
-            "share": share(self.charged.len() as u64, self.calls), "interval": self.range(), "bar": BAR,
+            "share": self.share(), "interval": self.range(), "bar": BAR,
             "verdict": self.verdict().as_str(),
             "charged_calls": self.charged.iter().map(charged).collect::<Vec<_>>(), "untold": self.untold,
         })
@@ -155,7 +168,7 @@ impl Clean {
             Verdict::Passed => format!("passed: the share of wrong charges is below {bar} %"),
             Verdict::Failed => format!("failed: the share of wrong charges is not below {bar} %"),
             Verdict::Unknown | Verdict::Unreachable => {
-                format!("not told: too few calls to say that it is below {bar} %")
+                format!("not told: too few calls with a verdict to say that it is below {bar} %")
             }
         });
         lines

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -43,6 +44,8 @@ const HASHES: &str = "hashes.sha256";
 const PIECE: usize = 64 * 1024;
 /// Time limit for the answer of an authority that stamps.
 const STAMPED_WITHIN: Duration = Duration::from_secs(10);
+/// Time for which an authority that failed is not asked, in milliseconds.
+const AUTHORITY_RESTS_MS: i64 = 60_000;
 
 /// One member of the archive.
 enum Member {
@@ -79,14 +82,15 @@ impl Runs {
         finished.await.map_err(Error::internal)?.map_err(Error::internal)
     }
 
-    /// Returns the stamp over a manifest: the stored one, else a new one where an authority is set. One that does not
-    /// answer is asked again when the evidence is asked for again.
+    /// Returns the stamp over a manifest: the stored one, else a new one where an authority is set. One that fails is
+    /// left alone for [`AUTHORITY_RESTS_MS`], so that not every archive waits for it.
     async fn stamp_of(&self, result_id: i64, manifest: &[u8]) -> Result<Option<Vec<u8>>> {
         let sha256 = Sha256::digest(manifest);
         let name = hex::encode(sha256);
         let stored = match (self.store.evidence_stamp(result_id, &name).await?, &self.settings.timestamp_url) {
             (None, None) => return Ok(None),
             (Some(stored), _) => stored,
+            _ if self.clock.now_ms() < self.authority_asked_from_ms.load(Ordering::Relaxed) => return Ok(None),
             (None, Some(url)) => match self.ask_for_stamp(url, &sha256).await {
                 Ok(answer) => {
                     let stamp = BASE64.encode(answer);
@@ -94,6 +98,7 @@ impl Runs {
                 }
                 Err(why) => {
                     warn!(result = result_id, "evidence has no time stamp: {why}");
+                    self.authority_asked_from_ms.store(self.clock.now_ms() + AUTHORITY_RESTS_MS, Ordering::Relaxed);
                     return Ok(None);
                 }
             },

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use ringer_media::call::TICK;
 use ringer_media::codec::opus::Opus;
 use ringer_media::codec::{Codec, Decoder, Encoder};
 use ringer_media::frame::{FRAME, Frame, SILENCE, Sample};
@@ -19,6 +20,10 @@ const CLOCK_PER_MS: u64 = 48;
 /// Frames of 20 ms that a track may be ahead of the one that is followed: as many as the longest packet holds (RFC 6716
 /// 2.1.4).
 const MAX_WAITING: usize = 6;
+
+/// Frames of all tracks that are decoded in 20 ms, so that a flood delays no other call: as many as eight tracks send
+/// after a pause of 80 ms. What is more is dropped, and counts as lost.
+const MOST_FRAMES: usize = 32;
 
 /// Frames of a packet that is made.
 const MAX_FRAMES: usize = 3;
@@ -202,6 +207,8 @@ pub(crate) struct Voices {
     /// Position of the track whose packets the stream follows.
     leader: usize,
     encoder: Option<Box<Encoder>>,
+    /// Beginning of the newest 20 ms of audio that came, and number of frames that were decoded since then.
+    decoded: (Time, usize),
     /// Arrival of the newest packet of a track, in nanoseconds; 0 before it.
     heard_at: Arc<AtomicU64>,
 }
@@ -257,7 +264,14 @@ impl Voices {
             return hand(packet);
         }
         let Some(payload) = payload_at(packet).filter(|payload| payload.start <= HEAD) else { return };
+        if at.since(self.decoded.0) >= TICK {
+            self.decoded = (at, 0);
+        }
+        if self.decoded.1 >= MOST_FRAMES {
+            return;
+        }
         let own = self.voices[track].hear(at, &packet[payload.clone()]);
+        self.decoded.1 += own.max(1);
         if self.lead(at) == track {
             self.mix_all(at, track, (&packet[..payload.start], own), hand);
         }

@@ -15,6 +15,10 @@ fn the_longest_pause_is_one_inside_a_turn() {
     ] {
         check(&conversation(20_000, &[(8000, 9000)], agent), &[("longest_agent_pause", expect)]);
     }
+    // The Digital Human found the turn over at 3.5 s and had nothing to say: it waited, and not the agent.
+    let waits = conversation(20_000, &[], &[(500, 1000), (1400, 2500), (8000, 9000)]);
+    let found_over = vec![3500 * PER_MS, 10_500 * PER_MS];
+    check(&Conversation { found_over, ..waits }, &[("longest_agent_pause", Some(0.4))]);
 }
 
 #[test]

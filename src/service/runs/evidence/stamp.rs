@@ -171,10 +171,16 @@ impl Stamp {
         };
         let signer = signed.signer_infos.0.as_slice().first().ok_or("the stamp is not signed")?;
         let certificates = certificates_of(&signed);
-        let of_signer = |certificate: &&Certificate| is_of(certificate, &signer.sid);
-        let own = certificates.iter().find(of_signer).ok_or("the stamp has no certificate of its authority")?;
-        let certificate = own.to_der().map_err(unreadable)?;
-        check_signature(signer, content, &certificate)?;
+        // A key identifier may be that of any certificate: the one whose key fits is meant.
+        let mut found = Err("the stamp has no certificate of its authority".to_owned());
+        for candidate in certificates.iter().filter(|certificate| is_of(certificate, &signer.sid)) {
+            let der = candidate.to_der().map_err(unreadable)?;
+            found = check_signature(signer, content, &der).map(|()| (candidate, der));
+            if found.is_ok() {
+                break;
+            }
+        }
+        let (own, certificate) = found?;
         let content = Content::from_der(content).map_err(unreadable)?;
         if content.imprint.algorithm.oid != ID_SHA_256 {
             return Err("the stamp is not over a SHA-256".to_owned());
