@@ -26,6 +26,7 @@ pub mod pace;
 mod packet_tap;
 mod placement;
 mod recorder;
+mod recording_blocks;
 mod recording_ring;
 mod services;
 mod shard;

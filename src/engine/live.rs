@@ -30,7 +30,8 @@ use super::channel::{self, Means, Opening};
 use super::counters::Counters;
 use super::known_words::known_words;
 use super::lateness::Lateness;
-use super::recorder::{RING_SAMPLES, Recorder};
+use super::recorder::{CALL_FRAMES, Recorder};
+use super::recording_ring::PIECE_BYTES;
 use super::services::CallServices;
 use super::shard::{LiveCall, ToShard};
 use super::shard_handle::start_shard;
@@ -46,7 +47,8 @@ const PREPARING: std::time::Duration = std::time::Duration::from_secs(120);
 /// Longest time for which an engine that stops waits for the ends of its calls.
 const STOPPING: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Samples that wait for a recognizer (560 ms); they come 20 ms at a time.
+/// Samples that wait for a recognizer (560 ms); they come 20 ms at a time. Until a recognizer listens, nothing is
+/// written to their ring, which takes addresses alone.
 const TAP_SAMPLES: usize = 8960;
 /// Messages that may wait for one call's task.
 const MESSAGES: usize = 4096;
@@ -89,19 +91,20 @@ impl Engine {
         sip.ask_session_interval(config.session_interval_s).await;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let count = if config.shards == 0 { cores.saturating_sub(1).max(1) } else { config.shards };
+        let counters = Arc::<Counters>::default();
+        let (recorder, blocks) = Recorder::start(counters.clone(), count)?;
         let (mut shards, mut messages) = (Vec::new(), Vec::new());
-        for at in 0..count {
-            let (shard, from_shard) = start_shard(at)?;
+        for (at, blocks) in blocks.into_iter().enumerate() {
+            let (shard, from_shard) = start_shard(at, blocks)?;
             shards.push(shard);
             messages.push(from_shard);
         }
-        let counters = Arc::<Counters>::default();
         let dialer = Dialer::new(&config.tls);
         // A trunk may have secure RTP where other calls have none.
         let identity = Identity::new().map_err(io::Error::other)?;
         let inner = Inner {
             ports: MediaPorts::new(config.rtp_ports.clone()),
-            recorder: Recorder::start(counters.clone())?,
+            recorder,
             next: AtomicU64::new(1),
             simulated: OnceLock::new(),
             dialer,
@@ -314,12 +317,12 @@ impl Engine {
         self.services.calls.lock().insert(no, messages);
         self.services.controls.lock().insert(no, control.clone());
         let folder = placement.folder.as_deref();
-        let files = Files::open(&self.inner.recorder, folder, placement.captured, channel.log());
-        let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
-        let (files, recording, packet_tap) = files.split();
         let shard = (0..self.services.shards.len())
             .min_by_key(|at| self.services.shards[*at].shared.calls.load(Ordering::Relaxed))
             .unwrap_or(0);
+        let files = Files::open(&self.inner.recorder, shard, folder, placement.captured, channel.log());
+        let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
+        let (files, recording, packet_tap) = files.split();
         let live = LiveCall {
             no,
             call: Call::new(self.as_it_is_heard(placement.spec.clone())),
@@ -365,11 +368,11 @@ impl Engine {
     }
 }
 
-/// Bytes of a connected call's rings to other threads; until it is connected it has one more, for early media. A call
-/// holds at most 300 KiB, with the call itself (140 KiB, bounded by media), its task, channels and SIP dialog. `ringer
-/// load` measures it.
-const RING_BYTES: usize = 2 * (TAP_SAMPLES + RING_SAMPLES);
-const _: () = assert!(RING_BYTES <= 101 * 1024);
+/// Bytes of a connected call's rings to other threads; until it is connected it has one more, for early media. The audio
+/// in them, 26 KB a call, is in its media thread's blocks. A call holds at most 300 KiB, with the call itself (140 KiB,
+/// bounded by media), its task, channels and SIP dialog. `ringer load` measures it.
+const RING_BYTES: usize = 2 * TAP_SAMPLES + PIECE_BYTES * CALL_FRAMES;
+const _: () = assert!(RING_BYTES <= 20 * 1024);
 
 #[cfg(test)]
 mod tests;

@@ -40,6 +40,7 @@ use rtrb::{Consumer, Producer};
 use super::lateness::Lateness;
 use super::pace::{MEDIA_PRIORITY, prefer_timing, sleep_until};
 use super::packet_tap::PacketTap;
+use super::recording_blocks::Blocks;
 use super::recording_ring::{RecordingRing, RecordingRings};
 
 /// Phases of a tick.
@@ -162,11 +163,18 @@ pub(super) struct Shard {
     report: Box<[u8; 2048]>,
     /// Packets and frames that a call's tick has sent.
     sent: Sent,
+    /// Memory of recorded audio.
+    blocks: Blocks,
     kernel: KernelClock,
 }
 
 impl Shard {
-    pub(crate) fn new(commands: Consumer<ToShard>, messages: Producer<FromShard>, shared: Arc<Shared>) -> Shard {
+    pub(crate) fn new(
+        commands: Consumer<ToShard>,
+        messages: Producer<FromShard>,
+        shared: Arc<Shared>,
+        blocks: Blocks,
+    ) -> Shard {
         Shard {
             slots: std::array::from_fn(|_| Vec::with_capacity(64)),
             holding: Vec::new(),
@@ -177,6 +185,7 @@ impl Shard {
             batch: Batch::default(),
             report: Box::new([0; 2048]),
             sent: Sent::default(),
+            blocks,
             kernel: KernelClock::new(),
         }
     }
@@ -226,6 +235,7 @@ impl Shard {
     fn step(&mut self, step: u64, now: Time, deadline: Option<Time>) {
         self.kernel.refresh(now);
         self.take_commands(now);
+        self.blocks.collect();
         self.release(now);
         let slot = (step % SLOTS as u64) as usize;
         if let Some(deadline) = deadline
@@ -351,7 +361,10 @@ impl Shard {
         let LiveCall { recording, dropped_frames, .. } = &mut *self.slots[slot][at];
         // No early media can follow: its file is closed, and the recorder frees the ring.
         recording.early = RecordingRing::default();
-        let written = [recording.sent.write(from, &self.sent.pcm), recording.clean.write(from, &self.sent.clean)];
+        let written = [
+            recording.sent.write(&mut self.blocks, from, &self.sent.pcm),
+            recording.clean.write(&mut self.blocks, from, &self.sent.clean),
+        ];
         *dropped_frames += u64::from(written.contains(&false));
     }
 
@@ -459,11 +472,11 @@ impl Shard {
                     FromShard::Ears(no, from, pcm.into())
                 }
                 Output::Early(pcm) => {
-                    live.dropped_frames += u64::from(!live.recording.early.go_on(pcm));
+                    live.dropped_frames += u64::from(!live.recording.early.go_on(&mut self.blocks, pcm));
                     continue;
                 }
                 Output::Heard(pcm) => {
-                    live.dropped_frames += u64::from(!live.recording.heard.go_on(pcm));
+                    live.dropped_frames += u64::from(!live.recording.heard.go_on(&mut self.blocks, pcm));
                     continue;
                 }
                 Output::Control(control) => FromShard::Control(no, control),

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::lateness::Lateness;
+use super::recording_blocks::Blocks;
 use super::shard::{FromShard, RING, Shard, Shared, ToShard};
 use super::wake::Wake;
 
@@ -53,11 +54,11 @@ impl ShardHandle {
     }
 }
 
-/// Starts a media thread; returns it, and the ring of its messages.
+/// Starts a media thread that records into `blocks`; returns it, and the ring of its messages.
 ///
 /// # Errors
 /// A thread or an event descriptor that the machine refuses.
-pub(super) fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
+pub(super) fn start_shard(at: usize, blocks: Blocks) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     let (commands, orders) = RingBuffer::new(RING);
     let (messages, reader) = RingBuffer::new(RING);
     let shared = Arc::new(Shared {
@@ -67,7 +68,7 @@ pub(super) fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromSh
         lateness: Lateness::default(),
         wake: Arc::new(Wake::new()?),
     });
-    let shard = Shard::new(orders, messages, shared.clone());
+    let shard = Shard::new(orders, messages, shared.clone(), blocks);
     let thread = std::thread::Builder::new().name(format!("media-{at}")).spawn(move || shard.run())?;
     let (commands, sleeper) = (Mutex::new(commands), thread.thread().clone());
     Ok((ShardHandle { commands, shared, thread: Mutex::new(Some(thread)), sleeper }, reader))

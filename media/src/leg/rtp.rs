@@ -3,7 +3,7 @@
 //!
 //! At every 20 ms tick the owner calls [`RtpLeg::send`] (or [`RtpLeg::skip`]) and then [`RtpLeg::packet`] until there
 //! is none, then [`RtpLeg::listen`]; packets go in with [`RtpLeg::receive`] whenever they arrive. After `new` nothing
-//! allocates, but for the codec Opus.
+//! allocates, but for the codec Opus, new keys, and an agreement that changes the codec or the packets.
 //!
 //! Positions count samples of 16 kHz from the origin. A received packet's audio begins at the moment at which the
 //! packet would have arrived had it been as little delayed as the least delayed ones; neither the network's jitter nor
@@ -157,7 +157,8 @@ pub struct RtpLeg {
     encoder: Encoder,
     packets: Packetizer,
     event: Option<EventPacket>,
-    out: [u8; MAX_PACKET],
+    /// Space for the longest packet.
+    out: Box<[u8]>,
     secure: Option<Box<Secure>>,
     /// Number of datagrams that came before the keys.
     before_keys: u64,
@@ -193,13 +194,14 @@ impl RtpLeg {
         sender.set_event_clock(params.event_clock_hz);
         let mut events = EventReceiver::new(clock_hz);
         events.set_event_clock(params.event_clock_hz);
+        let packets = Packetizer::new(params.codec, params.ptime_ms);
         RtpLeg {
             params,
             sender,
             encoder,
-            packets: Packetizer::new(params.codec, params.ptime_ms),
+            out: packet_space(&packets),
+            packets,
             event: None,
-            out: [0; MAX_PACKET],
             secure: params.srtp.as_ref().map(|keys| Box::new(Secure::new(keys))),
             before_keys: 0,
             sent_at: origin,
@@ -236,6 +238,9 @@ impl RtpLeg {
         }
         if params.ptime_ms != old.ptime_ms || !params.may_send {
             self.packets = Packetizer::new(params.codec, params.ptime_ms);
+        }
+        if self.out.len() < longest_packet(&self.packets) {
+            self.out = packet_space(&self.packets);
         }
         self.encoder.set_fec(params.fec);
         self.encoder.set_max_bitrate(params.max_bitrate);
@@ -296,7 +301,7 @@ impl RtpLeg {
     /// Returns the length of the longest datagram that this leg makes, reports included, in bytes; at most
     /// [`MAX_PACKET`].
     pub fn longest_packet(&self) -> usize {
-        (HEADER + self.packets.longest_payload()).max(rtcp::LONGEST) + MAX_OVERHEAD
+        longest_packet(&self.packets)
     }
 
     /// Sends `pcm` in this tick, or the telephone event that runs in its place. [`RtpLeg::packet`] gives the packets;
@@ -561,6 +566,15 @@ impl RtpLeg {
             None => plain,
         }
     }
+}
+
+/// Returns the length of the longest datagram that a leg makes of `packets`, reports included, in bytes.
+fn longest_packet(packets: &Packetizer) -> usize {
+    (HEADER + packets.longest_payload()).max(rtcp::LONGEST) + MAX_OVERHEAD
+}
+
+fn packet_space(packets: &Packetizer) -> Box<[u8]> {
+    vec![0; longest_packet(packets)].into()
 }
 
 /// True where a stream may change from one codec to the other: its timestamps and the memory for its payloads go on.

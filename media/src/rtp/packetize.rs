@@ -4,18 +4,15 @@
 
 use super::jitter::MAX_PAYLOAD;
 use crate::codec::Codec;
-use crate::frame::FRAME;
 
-/// Space for 60 ms, the longest packet, at 16 kHz, and for a frame beyond a packet that is not complete.
-const ROOM: usize = 4 * FRAME;
-
-/// Audio that waits to become packets. Allocates nothing.
+/// Audio that waits to become packets. Allocates in `new` only.
 #[derive(Clone, Debug)]
 pub struct Packetizer {
     codec: Codec,
     /// Length of a packet in samples.
     length: usize,
-    pcm: [i16; ROOM],
+    /// Space for a packet in whole frames, and for a frame beyond a packet that is not complete.
+    pcm: Box<[i16]>,
     held: usize,
     /// Number of samples at the front from which the last packet was made.
     taken: usize,
@@ -42,7 +39,9 @@ impl Packetizer {
     pub fn new(codec: Codec, ptime_ms: u8) -> Packetizer {
         let ptime_ms = if matches!(ptime_ms, 10 | 20 | 30 | 40 | 50 | 60) { usize::from(ptime_ms) } else { 20 };
         let length = codec.rate_hz() as usize / 1000 * ptime_ms;
-        Packetizer { codec, length, pcm: [0; ROOM], held: 0, taken: 0, timestamp: 0, cut: 0, resumed: 0 }
+        let frame = codec.samples_per_frame();
+        let pcm = vec![0; (length.div_ceil(frame) + 1) * frame].into();
+        Packetizer { codec, length, pcm, held: 0, taken: 0, timestamp: 0, cut: 0, resumed: 0 }
     }
 
     /// Returns the length of the longest payload of its packets, in bytes.

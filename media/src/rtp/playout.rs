@@ -39,9 +39,11 @@ const FORCED_MS: i64 = 60;
 /// Nanoseconds of a 16 kHz sample.
 const SAMPLE_NS: i64 = 62_500;
 
-/// Number of samples that may be held: a frame (less than that before the longest packet), and those that the
-/// interpolation needs.
-const LINE: usize = FRAME + AHEAD + MAX_TICKS as usize * 2;
+/// Returns a line for all samples that may be held, at `scale` samples in a tick: a frame (less than that before the
+/// longest packet), and those that the interpolation needs.
+fn line(scale: usize) -> Box<[i16]> {
+    vec![0; AHEAD + (FRAME / 2 + MAX_TICKS as usize) * scale].into()
+}
 
 /// Origin of a frame's audio.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -85,7 +87,7 @@ enum Filled {
     Idle,
 }
 
-/// Playout of a received stream. Allocates in `new` only, but for what a decoder does.
+/// Playout of a received stream. Allocates in `new` and where the codec changes only, but for what a decoder does.
 #[derive(Debug)]
 pub struct Playout {
     jitter: JitterBuffer,
@@ -94,7 +96,7 @@ pub struct Playout {
     /// Number of samples in a tick: 1 at 8 kHz, 2 at 16 kHz.
     scale: usize,
     /// Samples that are decoded and not yet handed out.
-    line: [i16; LINE],
+    line: Box<[i16]>,
     held: usize,
     held_kind: HeardKind,
     /// True when time was filled since the last real audio, and nothing was lost.
@@ -114,12 +116,13 @@ pub struct Playout {
 impl Playout {
     /// Returns the playout of a stream in `codec`, with the library for Opus; position 0 is `origin`.
     pub fn new(codec: Codec, opus: &Opus, origin: Time) -> Playout {
+        let scale = codec.rate_hz() as usize / 8000;
         Playout {
             jitter: JitterBuffer::new(codec),
             decoder: Decoder::with(codec, opus),
             concealer: Concealer::new(codec.rate_hz()),
-            scale: codec.rate_hz() as usize / 8000,
-            line: [0; LINE],
+            scale,
+            line: line(scale),
             held: 0,
             held_kind: HeardKind::Silence,
             waiting: false,
@@ -146,6 +149,7 @@ impl Playout {
         self.decoder = Decoder::new(codec);
         self.concealer = Concealer::new(codec.rate_hz());
         self.scale = codec.rate_hz() as usize / 8000;
+        self.line = line(self.scale);
         (self.held, self.held_kind, self.waiting) = (0, HeardKind::Silence, false);
         self.slew = Slew::new();
     }

@@ -10,7 +10,7 @@ use ringer_media::recording::Layout;
 use super::most::{SignalledEvents, SignallingLog};
 use crate::packet_tap::PacketTap;
 use crate::recorder::{Recorder, Track, Written};
-use crate::recording_ring::{RecordingRing, RecordingRings};
+use crate::recording_ring::RecordingRings;
 use crate::timeline::Journal;
 use crate::{CALLER_CLEAN, CAPTURED, EARLY_MEDIA, JOURNAL, RECORDING};
 
@@ -40,9 +40,9 @@ pub(crate) struct OpenFiles {
 }
 
 impl Files {
-    /// Opens the files of a call in `folder`, its signalling named `log`; what cannot be opened is a warning, not an
-    /// error.
-    pub(crate) fn open(recorder: &Recorder, folder: Option<&Path>, captured: bool, log: &str) -> Files {
+    /// Opens the files of a call of the media thread `shard` in `folder`, its signalling named `log`; what cannot be
+    /// opened is a warning, not an error.
+    pub(crate) fn open(recorder: &Recorder, shard: usize, folder: Option<&Path>, captured: bool, log: &str) -> Files {
         let mut rest = OpenFiles {
             journal: Journal::default(),
             log: SignallingLog::default(),
@@ -62,9 +62,9 @@ impl Files {
         }
         rest.log = SignallingLog::new(std::fs::File::create(folder.join(log)).ok());
         let tracks = Tracks {
-            recording: recorder.stereo(folder.join(RECORDING)),
-            clean: recorder.mono(folder.join(CALLER_CLEAN), Layout::CallerClean),
-            early: recorder.mono(folder.join(EARLY_MEDIA), Layout::Agent),
+            recording: recorder.stereo(shard, folder.join(RECORDING)),
+            clean: recorder.mono(shard, folder.join(CALLER_CLEAN), Layout::CallerClean),
+            early: recorder.mono(shard, folder.join(EARLY_MEDIA), Layout::Agent),
         };
         let packet_tap = captured.then(|| {
             let (ring, file) = recorder.bytes(folder.join(CAPTURED));
@@ -82,11 +82,7 @@ impl Files {
             return (rest, RecordingRings::default(), packet_tap);
         };
         rest.recording = vec![(recording.file, recording.layout), (clean.file, clean.layout)];
-        let ([sent, heard], [clean], [early]) = (
-            recording.rings.map(RecordingRing::new),
-            clean.rings.map(RecordingRing::new),
-            early.rings.map(RecordingRing::new),
-        );
+        let ([sent, heard], [clean], [early]) = (recording.rings, clean.rings, early.rings);
         (rest, RecordingRings { sent, heard, clean, early }, packet_tap)
     }
 }

@@ -13,10 +13,11 @@ use ringer_transport::sip::names::Resolver;
 
 use super::*;
 use crate::named;
+use crate::recording_blocks::recording_blocks;
 
 #[test]
 fn a_media_thread_ends_with_its_engine() {
-    let (shard, _messages) = start_shard(0).expect("a thread starts");
+    let (shard, _messages) = start_shard(0, recording_blocks().0).expect("a thread starts");
     let thread = shard.thread.lock().take().expect("it was started");
     let (ended, end) = std::sync::mpsc::sync_channel(1);
     std::thread::Builder::new()

@@ -8,6 +8,8 @@ use ringer_media::seed::Seed;
 use ringer_media::testing::Voice;
 use rtrb::RingBuffer;
 
+use super::super::recording_blocks::recording_blocks;
+use super::super::recording_ring::recording_track;
 use super::*;
 
 /// Speech in mu-law at 8 kHz.
@@ -18,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn media_thread(
     commands: Consumer<ToShard>,
     messages: Producer<FromShard>,
+    blocks: Blocks,
 ) -> (Arc<Shared>, std::thread::JoinHandle<()>) {
     let wake = Arc::new(super::super::wake::Wake::new().expect("an event descriptor"));
     let shared = Arc::new(Shared {
@@ -28,19 +31,19 @@ fn media_thread(
         wake,
     });
     let own = shared.clone();
-    let run = move || Shard::new(commands, messages, own).run();
+    let run = move || Shard::new(commands, messages, own, blocks).run();
     (shared, std::thread::Builder::new().name("media".to_owned()).spawn(run).expect("a thread starts"))
 }
 
 /// Returns a call over rings that is recorded into `heard`.
-fn live_call(spec: CallSpec, rings: FrameRings, tap: Producer<i16>, heard: Producer<i16>) -> LiveCall {
+fn live_call(spec: CallSpec, rings: FrameRings, tap: Producer<i16>, heard: RecordingRing) -> LiveCall {
     LiveCall {
         no: CallNo(1),
         call: Call::new(spec),
         media: MediaPath::Rings(rings),
         tap,
         tapped: 0,
-        recording: RecordingRings { heard: RecordingRing::new(heard), ..RecordingRings::default() },
+        recording: RecordingRings { heard, ..RecordingRings::default() },
         packet_tap: None,
         handshakes: None,
         awaits_reports: false,
@@ -58,8 +61,10 @@ fn a_call_over_rings_is_heard_at_real_time() {
     let (rings, mut agent) = frame_rings(params);
     let (mut orders, commands) = RingBuffer::new(64);
     let (messages, mut inbox) = RingBuffer::new(4096);
-    let (shared, thread) = media_thread(commands, messages);
-    let (heard, mut recorded) = RingBuffer::new(16_000 * 30);
+    let (blocks, mut back, reserve) = recording_blocks();
+    let _share = reserve.share(1500);
+    let (shared, thread) = media_thread(commands, messages, blocks);
+    let (heard, mut recorded) = recording_track(1500);
     let (tap, _ears) = RingBuffer::new(16_000);
     let mut spec = CallSpec { seed: Seed(3), opening: Opening::Listen { open_after_ms: None }, ..CallSpec::default() };
     spec.ears.text = false;
@@ -106,7 +111,8 @@ fn a_call_over_rings_is_heard_at_real_time() {
     let end = events.iter().rfind(|event| matches!(event.what, EventKind::AgentSpeechEnded { .. }));
     let (onset, end) = (onset.expect("it is heard").sample, end.expect("it ends").sample);
     assert!((4000..=9000).contains(&(end - onset)), "from {onset} to {end}");
-    let track: Vec<i16> = std::iter::from_fn(|| recorded.pop().ok()).collect();
+    let mut track = vec![0; recorded.waiting()];
+    recorded.take(&mut track, &mut back);
     let first = track.iter().position(|sample| *sample != 0).expect("it is recorded");
     let begun = words.iter().position(|sample| *sample != 0).expect("it is speech");
     assert_eq!(track[first..first + 6400 - begun], words[begun..], "without a gap");
