@@ -258,6 +258,11 @@ impl Engine {
         &self.services.counters
     }
 
+    /// Bytes that are allocated for recorded audio and were never used, which take addresses alone.
+    pub fn unused_recording_bytes(&self) -> usize {
+        self.inner.recorder.unused_bytes()
+    }
+
     /// Lateness of all media threads together.
     pub fn lateness(&self) -> (Vec<u64>, f64) {
         let mut sum = Vec::new();
@@ -368,9 +373,9 @@ impl Engine {
     }
 }
 
-/// Bytes of a connected call's rings to other threads; until it is connected it has one more, for early media. The audio
-/// in them, 26 KB a call, is in its media thread's blocks. A call holds at most 300 KiB, with the call itself (140 KiB,
-/// bounded by media), its task, channels and SIP dialog. `ringer load` measures it.
+/// Bytes of a connected call's rings to other threads; until it is connected it has one more, for early media. The
+/// audio in them, 26 KB a call, is in its media thread's blocks. A call holds at most 260 KiB, with the call itself
+/// (140 KiB, bounded by media), its task, channels and SIP dialog. `ringer load` measures it.
 const RING_BYTES: usize = 2 * TAP_SAMPLES + PIECE_BYTES * CALL_FRAMES;
 const _: () = assert!(RING_BYTES <= 20 * 1024);
 

@@ -102,6 +102,11 @@ impl Recorder {
         Ok((Recorder { orders, reserves: reserves.into() }, blocks))
     }
 
+    /// Returns the bytes that are reserved for audio and were never used, which take addresses alone.
+    pub(crate) fn unused_bytes(&self) -> usize {
+        self.reserves.iter().map(BlockReserve::unused_bytes).sum()
+    }
+
     /// Returns a stereo file at `path`, made when its first samples come: what is sent, what is heard. The media thread
     /// `shard` fills it.
     pub(crate) fn stereo(&self, shard: usize, path: PathBuf) -> Track<2> {

@@ -9,6 +9,7 @@
 
 use std::slice::IterMut;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use ringer_media::frame::FRAME;
@@ -17,10 +18,11 @@ use rtrb::{Consumer, Producer, RingBuffer};
 /// Samples of 20 ms. It lives as long as the process.
 pub(super) type Block = &'static mut [i16; FRAME];
 
-/// Blocks that are made at once: 1.3 MB. Less might be memory that was used before, which takes more than addresses.
-const SLAB: usize = 2048;
+/// Blocks that are made at once: 42 MB. What is smaller than 32 MB may be memory that was used before (`mallopt(3)`,
+/// `M_MMAP_THRESHOLD`), which takes more than addresses.
+const SLAB: usize = 65_536;
 /// Slabs of a media thread: audio of more than 5 hours.
-const MOST_SLABS: usize = 512;
+const MOST_SLABS: usize = 16;
 /// Blocks on their way back. The media thread takes them every 4 ms.
 const RETURNING: usize = 8192;
 
@@ -32,6 +34,7 @@ pub(super) struct Blocks {
     /// Blocks that were never filled.
     fresh: IterMut<'static, [i16; FRAME]>,
     slabs: Consumer<&'static mut [[i16; FRAME]]>,
+    used_count: Arc<AtomicUsize>,
 }
 
 /// The recorder's way of giving blocks back to a media thread.
@@ -49,8 +52,9 @@ pub(super) struct BlockReserve(Arc<Mutex<Reserved>>);
 #[derive(Debug)]
 struct Reserved {
     slabs: Producer<&'static mut [[i16; FRAME]]>,
-    /// Number of blocks that were made.
+    /// Number of blocks that were made, and of those that were filled at least once.
     made_count: usize,
+    used_count: Arc<AtomicUsize>,
     /// Number of blocks that open files may need.
     needed_count: usize,
 }
@@ -67,9 +71,10 @@ pub(super) fn recording_blocks() -> (Blocks, BlockReturn, BlockReserve) {
     let (ring, returning) = RingBuffer::new(RETURNING);
     let (maker, slabs) = RingBuffer::new(MOST_SLABS);
     let free = Vec::with_capacity(SLAB * MOST_SLABS);
-    let reserved = Reserved { slabs: maker, made_count: 0, needed_count: 0 };
+    let used_count = Arc::<AtomicUsize>::default();
+    let reserved = Reserved { slabs: maker, made_count: 0, used_count: used_count.clone(), needed_count: 0 };
     (
-        Blocks { free, returning, fresh: IterMut::default(), slabs },
+        Blocks { free, returning, fresh: IterMut::default(), slabs, used_count },
         BlockReturn { ring, waiting: Vec::new() },
         BlockReserve(Arc::new(Mutex::new(reserved))),
     )
@@ -88,15 +93,20 @@ impl Blocks {
 
     /// Returns a block, whose samples are those of its last use.
     pub(crate) fn take(&mut self) -> Option<Block> {
-        self.free.pop().or_else(|| self.fresh.next()).or_else(|| {
+        if let Some(block) = self.free.pop() {
+            return Some(block);
+        }
+        let fresh = self.fresh.next().or_else(|| {
             self.fresh = self.slabs.pop().ok()?.iter_mut();
             self.fresh.next()
-        })
+        });
+        self.used_count.fetch_add(usize::from(fresh.is_some()), Ordering::Relaxed);
+        fresh
     }
 }
 
 impl BlockReturn {
-    /// Gives `block` back.
+    /// Gives a block back to its media thread.
     pub(crate) fn give(&mut self, block: Block) {
         if let Err(rtrb::PushError::Full(block)) = self.ring.push(block) {
             self.waiting.push(block);
@@ -115,6 +125,13 @@ impl BlockReturn {
 }
 
 impl BlockReserve {
+    /// Returns the bytes of the blocks that were never filled, which take addresses alone.
+    pub(crate) fn unused_bytes(&self) -> usize {
+        let reserved = self.0.lock();
+        let count = reserved.made_count.saturating_sub(reserved.used_count.load(Ordering::Relaxed));
+        count * size_of::<[i16; FRAME]>()
+    }
+
     /// Reserves `count` blocks more; makes them if there are too few.
     pub(crate) fn share(&self, count: usize) -> BlockShare {
         let mut reserved = self.0.lock();
@@ -153,6 +170,7 @@ mod tests {
         blocks.collect();
         let marks: Vec<i16> = (0..4).map(|_| blocks.take().expect("there are more")[0]).collect();
         assert_eq!(marks, [3, 2, 1, 0]);
+        assert_eq!(reserve.unused_bytes(), (SLAB - 4) * 2 * FRAME);
     }
 
     #[test]

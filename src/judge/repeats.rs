@@ -30,6 +30,8 @@ const DOUBLED: (usize, f64) = (5, 0.45);
 const REPEATED: (usize, f64) = (4, 0.2);
 /// Least number of words by which a language is told.
 const FOREIGN: usize = 6;
+/// Number of single letters from which on they spell something.
+const SPELLED: usize = 3;
 /// Letters that count as a word where a text is written without blanks.
 const LETTERS_A_WORD: usize = 3;
 
@@ -120,9 +122,12 @@ fn is_echo(own: &[String], said: &[String], numerals: Option<&Numerals>) -> bool
     let (least, off) = ECHO;
     let own = &own[own.len().saturating_sub(MOST_WORDS)..];
     let least = least_of(own, least);
-    let is_spelled = |word: &&String| word.len() == 1 || word.chars().any(|c| c.is_ascii_digit());
-    let is_number = |word: &&String| is_spelled(word) || numerals.is_some_and(|numerals| numerals.holds(word));
-    let telling = own.iter().filter(|word| !is_number(word)).count();
+    let is_letter = |word: &&String| word.len() == 1 && word.chars().all(char::is_alphabetic);
+    let is_spelled = own.iter().filter(is_letter).count() >= SPELLED;
+    let is_number = |word: &&String| {
+        word.chars().any(|c| c.is_ascii_digit()) || numerals.is_some_and(|numerals| numerals.holds(word))
+    };
+    let telling = own.iter().filter(|word| !(is_number(word) || is_spelled && is_letter(word))).count();
     telling >= least && distance_within(own, said) as f64 <= off * own.len() as f64
 }
 

@@ -69,7 +69,7 @@ fn failure(message: String) -> Failure {
 }
 
 impl Voices {
-    fn needed(&self, path: &Path) -> Arc<Needed> {
+    fn entry(&self, path: &Path) -> Arc<Needed> {
         self.0.lock().entry(path.to_owned()).or_default().clone()
     }
 
@@ -78,12 +78,12 @@ impl Voices {
             let voice = PiperVoice::load(path).map_err(|why| failure(format!("the voice cannot speak: {why}")))?;
             Ok(Arc::new(Loaded { voice, own: Mutex::default() }))
         };
-        self.needed(path).loaded.get_or_init(load).clone()
+        self.entry(path).loaded.get_or_init(load).clone()
     }
 
     /// Returns the SHA-256 of a voice's file, read once.
     fn sha256(&self, path: &Path) -> Option<String> {
-        self.needed(path).sha256.get_or_init(|| file_sha256(path).ok()).clone()
+        self.entry(path).sha256.get_or_init(|| file_sha256(path).ok()).clone()
     }
 }
 

@@ -120,7 +120,7 @@ async fn a_barge_in_at_another_time_shows_an_agent_that_does_not_yield() {
         let counts = ["worse", "better", "untold"].map(|key| outcome[key].as_u64());
         assert_eq!(counts, [Some(worse), Some(0), Some(0)], "{agent}: {outcome}");
         let overlap = &outcome["metrics"]["overlap_percentage"];
-        assert_eq!(overlap["is_told"], true, "{agent}: {overlap}");
+        assert_eq!((&overlap["is_told"], &overlap["p"]), (&json!(false), &json!(0.5)), "two pairs: {overlap}");
         let by = overlap["difference"]["value"].as_f64().expect("a number");
         assert_eq!(by > 5.0, worse > 0, "{agent}: {overlap}");
     }

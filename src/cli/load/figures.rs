@@ -94,6 +94,7 @@ pub(crate) struct Window {
     late_counts: Vec<u64>,
     late_max_ms: f64,
     live: usize,
+    /// Bytes that are allocated, without those that take addresses alone.
     allocated: Option<usize>,
 }
 
@@ -102,7 +103,8 @@ impl Window {
     pub(crate) fn now(engine: &Engine) -> Window {
         let (late_counts, late_max_ms) = engine.lateness();
         let live = engine.live_calls();
-        Window { at: monotonic(), cpu: own_cpu(), late_counts, late_max_ms, live, allocated: allocated_bytes() }
+        let allocated = allocated_bytes().map(|all| all.saturating_sub(engine.unused_recording_bytes()));
+        Window { at: monotonic(), cpu: own_cpu(), late_counts, late_max_ms, live, allocated }
     }
 }
 

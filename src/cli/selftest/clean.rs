@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn the_whole_interval_has_to_lie_below_the_bar() {
         for (charged, calls, expect) in [
-            (0, 0, Verdict::Failed),
+            (0, 0, Verdict::Unknown),
             (0, 500, Verdict::Unknown),
             (0, 1000, Verdict::Passed),
             (36, 10_000, Verdict::Passed),
@@ -210,6 +210,16 @@ mod tests {
             clean.charged.resize(charged, (1, "r".to_owned()));
             assert_eq!(clean.verdict(), expect, "{charged} of {calls}");
         }
+    }
+
+    /// Calls without a verdict are no proof.
+    #[test]
+    fn calls_that_are_not_told_prove_nothing() {
+        let untold = |count| Clean { calls: 1000, untold: [("busy".to_owned(), count)].into(), ..Clean::default() };
+        assert_eq!(
+            [100, 101, 1000].map(|count| untold(count).verdict()),
+            [Verdict::Passed, Verdict::Unknown, Verdict::Unknown]
+        );
     }
 
     #[test]

@@ -44,7 +44,8 @@ const HASHES: &str = "hashes.sha256";
 const PIECE: usize = 64 * 1024;
 /// Time limit for the answer of an authority that stamps.
 const STAMPED_WITHIN: Duration = Duration::from_secs(10);
-/// Time for which an authority that failed is not asked, in milliseconds.
+/// Time from which on an authority that failed was slow, and time for which it is not asked then, in milliseconds.
+const SLOW_MS: i64 = 1000;
 const AUTHORITY_RESTS_MS: i64 = 60_000;
 
 /// One member of the archive.
@@ -82,8 +83,8 @@ impl Runs {
         finished.await.map_err(Error::internal)?.map_err(Error::internal)
     }
 
-    /// Returns the stamp over a manifest: the stored one, else a new one where an authority is set. One that fails is
-    /// left alone for [`AUTHORITY_RESTS_MS`], so that not every archive waits for it.
+    /// Returns the stamp over a manifest: the stored one, else a new one where an authority is set. One that
+    /// fails after [`SLOW_MS`] is left alone for [`AUTHORITY_RESTS_MS`], so that not every archive waits for it.
     async fn stamp_of(&self, result_id: i64, manifest: &[u8]) -> Result<Option<Vec<u8>>> {
         let sha256 = Sha256::digest(manifest);
         let name = hex::encode(sha256);
@@ -91,17 +92,23 @@ impl Runs {
             (None, None) => return Ok(None),
             (Some(stored), _) => stored,
             _ if self.clock.now_ms() < self.authority_asked_from_ms.load(Ordering::Relaxed) => return Ok(None),
-            (None, Some(url)) => match self.ask_for_stamp(url, &sha256).await {
-                Ok(answer) => {
-                    let stamp = BASE64.encode(answer);
-                    self.store.keep_evidence_stamp(result_id, &name, &stamp, self.clock.now_ms()).await?
+            (None, Some(url)) => {
+                let asked_ms = self.clock.now_ms();
+                match self.ask_for_stamp(url, &sha256).await {
+                    Ok(answer) => {
+                        let stamp = BASE64.encode(answer);
+                        self.store.keep_evidence_stamp(result_id, &name, &stamp, self.clock.now_ms()).await?
+                    }
+                    Err(why) => {
+                        warn!(result = result_id, "evidence has no time stamp: {why}");
+                        let now_ms = self.clock.now_ms();
+                        if now_ms - asked_ms >= SLOW_MS {
+                            self.authority_asked_from_ms.store(now_ms + AUTHORITY_RESTS_MS, Ordering::Relaxed);
+                        }
+                        return Ok(None);
+                    }
                 }
-                Err(why) => {
-                    warn!(result = result_id, "evidence has no time stamp: {why}");
-                    self.authority_asked_from_ms.store(self.clock.now_ms() + AUTHORITY_RESTS_MS, Ordering::Relaxed);
-                    return Ok(None);
-                }
-            },
+            }
         };
         BASE64.decode(stored).map(Some).map_err(Error::internal)
     }

@@ -33,7 +33,8 @@ pub trait FrameEncoder: Send {
     /// Turns copies of the frame before on or off.
     fn set_fec(&mut self, fec: bool);
 
-    /// Sets the highest bit rate, in bits a second; `None`: that of the library's own settings, which is never exceeded.
+    /// Sets the highest bit rate, in bits a second; `None`: that of the library's own settings, which is never
+    /// exceeded.
     fn set_max_bitrate(&mut self, max: Option<u32>);
 
     /// Encodes a frame of 10, 20, 40 or 60 ms, with its configuration byte in front. Returns the bytes written, 0 when
