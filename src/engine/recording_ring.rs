@@ -74,9 +74,8 @@ impl RecordingRing {
             return false;
         }
         for frame in pcm.chunks(FRAME) {
-            let Some(piece) = Some(()).filter(|()| !ring.is_full()).and_then(|()| piece_of(blocks, frame)) else {
-                return false;
-            };
+            let piece = if ring.is_full() { None } else { piece_of(blocks, frame) };
+            let Some(piece) = piece else { return false };
             // There is space.
             let _ = ring.push(piece);
             self.written += frame.len() as Sample;

@@ -105,12 +105,13 @@ async fn a_change_tells_where_calls_part_and_by_how_much() {
 #[tokio::test]
 async fn a_barge_in_at_another_time_shows_an_agent_that_does_not_yield() {
     let bench = Bench::new();
-    for (agent, worse) in [("does_not_yield", 2), ("desk", 0)] {
+    // Fewer than six pairs tell no difference.
+    for (agent, worse) in [("does_not_yield", 8), ("desk", 0)] {
         bench.write("calls.yaml", &suite(&format!("sip: \"sip:{agent}@127.0.0.1:5080\""), CUTS_IN));
-        bench.run(&["calls.yaml", "--sim", "--repeat", "2"]).await;
+        bench.run(&["calls.yaml", "--sim", "--repeat", "8"]).await;
         let told = bench.replay_json(&["ringer-results", "--change", "barge_in_at=1500ms"], 0).await;
         let arm = &told["arms"][0];
-        assert_eq!((&arm["parted"], &arm["compared"]), (&json!(2), &json!(2)), "{agent}: {arm}");
+        assert_eq!((&arm["parted"], &arm["compared"]), (&json!(8), &json!(8)), "{agent}: {arm}");
         let parts = &arm["calls"][0]["parts"];
         assert!(
             parts["says"].as_str().is_some_and(|says| says.starts_with("4200 ms earlier, at 2.")),
@@ -120,7 +121,7 @@ async fn a_barge_in_at_another_time_shows_an_agent_that_does_not_yield() {
         let counts = ["worse", "better", "untold"].map(|key| outcome[key].as_u64());
         assert_eq!(counts, [Some(worse), Some(0), Some(0)], "{agent}: {outcome}");
         let overlap = &outcome["metrics"]["overlap_percentage"];
-        assert_eq!((&overlap["is_told"], &overlap["p"]), (&json!(false), &json!(0.5)), "two pairs: {overlap}");
+        assert_eq!(overlap["is_told"], true, "{agent}: {overlap}");
         let by = overlap["difference"]["value"].as_f64().expect("a number");
         assert_eq!(by > 5.0, worse > 0, "{agent}: {overlap}");
     }

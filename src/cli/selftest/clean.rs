@@ -135,7 +135,7 @@ impl Clean {
     /// calls are too few to tell, or too many of them have no verdict.
     pub(super) fn verdict(&self) -> Verdict {
         match self.share() {
-            share if share >= BAR => Verdict::Failed,
+            share if self.calls == 0 || share >= BAR => Verdict::Failed,
             _ if self.count_untold() as f64 > self.calls as f64 * UNTOLD_MAX => Verdict::Unknown,
             _ if self.range().1 < BAR => Verdict::Passed,
             _ => Verdict::Unknown,
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn the_whole_interval_has_to_lie_below_the_bar() {
         for (charged, calls, expect) in [
-            (0, 0, Verdict::Unknown),
+            (0, 0, Verdict::Failed),
             (0, 500, Verdict::Unknown),
             (0, 1000, Verdict::Passed),
             (36, 10_000, Verdict::Passed),
